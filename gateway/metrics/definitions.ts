@@ -1,0 +1,100 @@
+/** Every metric of the gateway, once. Label values are listed, so that each series exists from the start at 0 (docs/metrics.md is made from this). */
+import { GAP_REASONS } from "../../protocol/wire.ts";
+import { CLOSE_REASONS } from "../stream/sink.ts";
+
+export interface MetricDefinition {
+  readonly type: "counter" | "gauge" | "histogram";
+  readonly help: string;
+  /** At most one label, with all its values. */
+  readonly label?: { readonly name: string; readonly values: readonly string[] };
+  readonly buckets?: readonly number[];
+}
+
+export const REJECT_REASONS = ["capacity", "subscribers", "draining", "unauthorized", "bad_request", "not_acceptable"] as const;
+export type RejectReason = (typeof REJECT_REASONS)[number];
+
+const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+
+export const METRICS = {
+  penstock_connections: { type: "gauge", help: "Event streams open now." },
+  penstock_connections_opened_total: { type: "counter", help: "Event streams opened." },
+  penstock_connections_closed_total: {
+    type: "counter",
+    help: "Event streams closed, by reason.",
+    label: { name: "reason", values: CLOSE_REASONS },
+  },
+  penstock_connections_rejected_total: {
+    type: "counter",
+    help: "Event streams refused, by reason.",
+    label: { name: "reason", values: REJECT_REASONS },
+  },
+  penstock_connection_duration_seconds: {
+    type: "histogram",
+    help: "How long event streams lived.",
+    buckets: [1, 5, 15, 30, 60, 120, 300, 900, 1800, 3600, 7200, 21600, 86400],
+  },
+  penstock_runs: { type: "gauge", help: "Runs with a ring and a reader in this process." },
+  penstock_ring_bytes: { type: "gauge", help: "Bytes of encoded frames held in rings." },
+  penstock_events_published_total: { type: "counter", help: "Events stored for producers." },
+  penstock_publishes_total: {
+    type: "counter",
+    help: "Publish requests, by the class of their answer.",
+    label: { name: "result", values: ["ok", "refused", "unavailable"] },
+  },
+  penstock_deliveries_total: { type: "counter", help: "Events written to subscribers." },
+  penstock_delivered_bytes_total: { type: "counter", help: "Bytes of frames written to subscribers." },
+  penstock_heartbeats_total: { type: "counter", help: "Heartbeats written." },
+  penstock_gaps_total: {
+    type: "counter",
+    help: "Gap frames written, by reason.",
+    label: { name: "reason", values: GAP_REASONS },
+  },
+  penstock_gap_events_missed_total: {
+    type: "counter",
+    help: "Events that gap frames said were missing, where their number was known.",
+  },
+  penstock_resumes_total: {
+    type: "counter",
+    help: "Streams opened with a position, by where they were continued from.",
+    label: { name: "result", values: ["ring", "history", "gap"] },
+  },
+  penstock_replayed_events_total: { type: "counter", help: "Events delivered out of history pages instead of the ring." },
+  penstock_backpressure_total: { type: "counter", help: "Times that a subscriber's socket was full." },
+  penstock_unknown_entries_total: {
+    type: "counter",
+    help: "Entries of the broker that could not be read as an event, and were passed over.",
+  },
+  penstock_duplicate_entries_total: {
+    type: "counter",
+    help: "Entries dropped because a timed-out publish had stored them twice.",
+  },
+  penstock_delivery_lag_seconds: {
+    type: "histogram",
+    help: "From the time in an entry's id to its write, sampled once a flush.",
+    buckets: LAG_BUCKETS,
+  },
+  penstock_redis_connected: {
+    type: "gauge",
+    help: "Connections to Redis that are up, by role.",
+    label: { name: "role", values: ["command", "read", "wake"] },
+  },
+  penstock_redis_reconnects_total: {
+    type: "counter",
+    help: "Connections to Redis made again.",
+    label: { name: "role", values: ["command", "read", "wake"] },
+  },
+  penstock_redis_errors_total: {
+    type: "counter",
+    help: "Failures of Redis, by kind.",
+    label: { name: "type", values: ["connection", "timeout", "reply", "moved"] },
+  },
+  penstock_redis_reads_total: { type: "counter", help: "Read commands sent to Redis." },
+  penstock_redis_read_mode: {
+    type: "gauge",
+    help: "1 for the way in which runs are read now.",
+    label: { name: "mode", values: ["tracking", "blocking", "polling"] },
+  },
+  penstock_draining: { type: "gauge", help: "1 while the gateway lets go of its streams." },
+} as const satisfies Record<string, MetricDefinition>;
+
+export type MetricName = keyof typeof METRICS;

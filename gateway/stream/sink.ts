@@ -1,0 +1,14 @@
+/** Where a subscriber's bytes go: one HTTP response in the gateway (`gateway/http/sse-sink.ts`), an array in tests. */
+export interface Sink {
+  /**
+   * Sends whole frames, all of them. False means that the socket is full: nothing more may be written until the owner calls
+   * `Subscriber.drained`. May not be called after `end`.
+   */
+  write(frames: Uint8Array): boolean;
+  /** Ends the body cleanly, behind a last frame or none. */
+  end(last: Uint8Array | null): void;
+}
+
+/** Why a stream was closed; a label of `penstock_connections_closed_total`. */
+export const CLOSE_REASONS = ["client", "end", "stalled", "slow", "expired", "age", "shutdown", "cut", "failed"] as const;
+export type CloseReason = (typeof CLOSE_REASONS)[number];
