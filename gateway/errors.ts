@@ -56,3 +56,15 @@ export class RequestError extends PenstockError {
     super(code, message, status);
   }
 }
+
+/** An address cannot be listened on; the message names the flag that chooses another. */
+export class ListenError extends PenstockError {
+  /** `flag` is the one that chose the port, with its dashes. */
+  constructor(flag: string, host: string, port: number, cause: NodeJS.ErrnoException) {
+    const why =
+      cause.code === "EADDRINUSE"
+        ? "is taken by another program; choose another port"
+        : `cannot be listened on (${cause.code ?? cause.message}); choose another address or port`;
+    super("PENSTOCK_LISTEN", `${host}:${port} ${why} with ${flag}.`, null, { cause });
+  }
+}

@@ -63,8 +63,12 @@ export interface RunObserver {
   onTail(tail: Tail): void;
   /** New entries, each behind the one before; after a gap, from the gap's end. */
   onEntries(entries: readonly StoredEntry[]): void;
-  /** Something was lost here: `retention` or `rollback`. After `rollback` ids may start lower than before. */
-  onGap(gap: Gap): void;
+  /**
+   * Something was lost here: `retention` or `rollback`. After `rollback` ids may start lower than before. `newest` is an id that stands
+   * for everything known at this moment: a reader that resumes there hears of this loss no more (the newest entry kept, else the
+   * stream's last-generated-id); null when the stream holds nothing. The entries behind the gap come by onEntries in the same turn.
+   */
+  onGap(gap: Gap, newest: EventId | null): void;
   /** Reading has failed for the socket timeout. Once an outage. */
   onOutage(): void;
   /** Reading goes on, and what was lost meanwhile has been told by `onGap`. */

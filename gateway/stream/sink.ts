@@ -5,8 +5,10 @@ export interface Sink {
    * `Subscriber.drained`. May not be called after `end`.
    */
   write(frames: Uint8Array): boolean;
-  /** Ends the body cleanly, behind a last frame or none. */
+  /** Ends the body cleanly, behind a last frame or none; what a full socket still holds goes first. */
   end(last: Uint8Array | null): void;
+  /** Cuts the connection at once, and gives back what it held. */
+  abort(): void;
 }
 
 /** Why a stream was closed; a label of `penstock_connections_closed_total`. */
