@@ -1,0 +1,75 @@
+import { Command } from "commander";
+import { createMetrics } from "../metrics/metrics.ts";
+import { createLog } from "../supervisor/log.ts";
+import { untilSignal } from "../supervisor/signals.ts";
+import { Supervisor } from "../supervisor/supervisor.ts";
+import type { Log } from "../supervisor/worker-handle.ts";
+import { EXIT, exitCodesHelp } from "./exit-codes.ts";
+import { addSettingFlags, configOf } from "./setting-flags.ts";
+
+export function gatewayCommand(done: (code: number) => void): Command {
+  const command = new Command("gateway")
+    .description("Serve event streams: publish, read, resume.")
+    .addHelpText("after", exitCodesHelp("stopped by SIGTERM or SIGINT, after the drain", "it could not start, or broke"))
+    .addHelpText(
+      "after",
+      "\nEvery setting, with its variables: docs/configuration.md. A second signal leaves at once, with 128 and its number.",
+    );
+  return addSettingFlags(command).action(async () => done(await serve(command)));
+}
+
+async function serve(command: Command): Promise<number> {
+  const { config } = configOf(command, process.env);
+  const log = createLog(config.log);
+  const leave = (code: number): void => {
+    log.flush();
+    process.exit(code);
+  };
+  dieLoudly(log, leave);
+  const signal = untilSignal(log, leave);
+
+  const metrics = createMetrics();
+  const { createWorker } = await import("../worker/worker.ts");
+  const supervisor = new Supervisor({ config, worker: createWorker(config, { metrics, log }), metrics, log });
+  const started = supervisor.start();
+  // A signal while the broker is being probed: nothing is served yet, so there is nothing to drain.
+  const stoppedEarly = await Promise.race([started.then(() => false), signal.then(() => true)]);
+  if (stoppedEarly) {
+    started.catch(() => {});
+    await supervisor.close();
+    return finish(log, leave);
+  }
+  const addresses = await started;
+  log.info({ ...addresses, host: config.host, broker: config.broker, auth: config.auth.mode, pid: process.pid }, "listening");
+  warnAbout(config, log);
+
+  log.info({ signal: await signal }, "signal");
+  await supervisor.drain();
+  return finish(log, leave);
+}
+
+/** Leaves even when something holds the event loop: a connection kept alive, a timer of a broker module. */
+function finish(log: { flush(done?: () => void): void }, leave: (code: number) => void): number {
+  log.flush(() => leave(EXIT.ok));
+  return EXIT.ok;
+}
+
+/** What nothing caught ends the process, as it must: its state is unknown. But with a line in the log. */
+function dieLoudly(log: ReturnType<typeof createLog>, leave: (code: number) => void): void {
+  const die = (error: unknown): void => {
+    log.fatal({ error: error instanceof Error ? error.stack : String(error) }, "unexpected failure");
+    leave(EXIT.failed);
+  };
+  process.on("uncaughtException", die);
+  process.on("unhandledRejection", die);
+}
+
+function warnAbout(config: ReturnType<typeof configOf>["config"], log: Log): void {
+  if (config.broker === null)
+    log.warn({}, "no broker is configured: streams and publishes are answered 501; choose one with --broker");
+  if (config.auth.mode === "none" && config.auth.insecure)
+    log.warn({ host: config.host }, "everybody who reaches this address may read and publish");
+  if (config.auth.mode === "jwt" && config.auth.jwt.audience === null) {
+    log.warn({}, "auth.jwt.audience is not set: tokens that the issuer made for others count here too");
+  }
+}

@@ -1,0 +1,35 @@
+/** A worker as the supervisor sees it: in this process today, another process later, the same five calls. */
+import type { BrokerLog } from "../broker/broker.ts";
+import type { GatewayConfig } from "../config.ts";
+import type { Metrics, MetricsSnapshot } from "../metrics/metrics.ts";
+
+export interface WorkerHealth {
+  /** False when the worker can neither read nor wait, or is not serving: readiness falls. Liveness never asks. */
+  readonly ready: boolean;
+  /** One line for a person, without secrets. */
+  readonly detail: string;
+  /** Event streams open now. */
+  readonly connections: number;
+}
+
+export interface WorkerHandle {
+  /** Connects the broker and listens. Throws BrokerStartError or ConfigError. `port` is the one that was bound. */
+  start(): Promise<{ readonly port: number }>;
+  /**
+   * Stops listening and lets go of every stream, in slices, within `seconds`; what is left then is cut with `gap: shutdown`.
+   * The pause before it (`drain.delaySeconds`) is the supervisor's.
+   */
+  drain(seconds: number): Promise<void>;
+  snapshot(): Promise<MetricsSnapshot>;
+  health(): WorkerHealth;
+  /** Ends whatever is left at once and closes the broker. */
+  close(): Promise<void>;
+}
+
+/** One JSON line an occurrence; no payloads, no tokens. A pino logger fits. */
+export interface Log extends BrokerLog {
+  debug(fields: object, message: string): void;
+}
+
+/** What `gateway/worker/worker.ts` exports as `createWorker`. Connects and listens to nothing before `start`. */
+export type CreateWorker = (config: GatewayConfig, context: { readonly metrics: Metrics; readonly log: Log }) => WorkerHandle;
