@@ -1,0 +1,42 @@
+/** Which pages of other origins may call (WHATWG Fetch 3.2). */
+import type { Header } from "./answer.ts";
+
+export interface Cors {
+  /** Header fields for every answer to a request with this `Origin` (null without one). */
+  headersFor(origin: string | null): readonly Header[];
+  /** Further ones for the answer to a preflight; `allow` is the list of methods. */
+  preflightFor(origin: string | null, allow: string): readonly Header[];
+}
+
+/**
+ * `allowedOrigins` are compared whole. A listed origin may send cookies; `*` lets all others call without. What goes out is always
+ * text of the list, never of the request.
+ */
+export function createCors(allowedOrigins: readonly string[]): Cors {
+  const everybody = allowedOrigins.includes("*");
+  const listed = new Map<string, readonly Header[]>();
+  for (const origin of allowedOrigins) {
+    if (origin === "*") continue;
+    listed.set(origin, [["access-control-allow-origin", origin], ["access-control-allow-credentials", "true"], EXPOSED, VARY]);
+  }
+  const others: Header[] = [];
+  if (everybody) others.push(["access-control-allow-origin", "*"], EXPOSED);
+  if (listed.size > 0) others.push(VARY);
+  const isAllowed = (origin: string | null) => origin !== null && (everybody || listed.has(origin));
+  return {
+    headersFor: (origin) => (origin === null ? undefined : listed.get(origin)) ?? others,
+    preflightFor(origin, allow) {
+      if (!isAllowed(origin)) return [];
+      return [
+        ["access-control-allow-methods", allow],
+        ["access-control-allow-headers", ALLOWED_HEADERS],
+        ["access-control-max-age", "600"],
+      ];
+    },
+  };
+}
+
+/** `Cache-Control` is set by some EventSource polyfills. `*` would not cover `Authorization`, nor anything beside credentials. */
+const ALLOWED_HEADERS = "Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID";
+const EXPOSED: Header = ["access-control-expose-headers", "Retry-After"];
+const VARY: Header = ["vary", "Origin"];

@@ -1,0 +1,184 @@
+/** One request and its one answer. Beside `SseSink`, the only caller of a response of uWebSockets.js. */
+import type { BrokerLog } from "../broker/broker.ts";
+import { RequestError } from "../errors.ts";
+import { type Answer, checkedHeader, errorAnswer, internalError, statusLine } from "./answer.ts";
+import { Body, type BodyBudget } from "./body.ts";
+import type { Cors } from "./cors.ts";
+import type { EngineApp, HttpResponse } from "./engine.ts";
+import { announcesBody, fieldOf, type RequestHead } from "./request-head.ts";
+import { MAX_CORK_BYTES } from "./sse-sink.ts";
+
+/** What all requests share. */
+export interface ExchangeContext {
+  readonly app: EngineApp;
+  readonly cors: Cors;
+  readonly budget: BodyBudget;
+  readonly maxBodyBytes: number;
+  readonly log: BrokerLog;
+  /** True while the gateway drains: every answer closes its connection. */
+  isDraining(): boolean;
+}
+
+/** The last byte of a body must be there so long after the head. */
+export const BODY_DEADLINE_MS = 12_000;
+/** For how long a connection may be idle behind an answer. More than the idle limits of common proxies, which else race with ours. */
+const KEEP_ALIVE_SECONDS = 75;
+/** A body of which no byte comes for so long is one whose sender waits for the answer. */
+const LINGER_MS = 500;
+
+/** An answer that waits for the end of the request's body. */
+interface Lingering {
+  readonly answer: Answer;
+  readonly timer: NodeJS.Timeout;
+  seenBytes: number;
+}
+
+export class Exchange {
+  readonly head: RequestHead;
+  /** Null when the head announces none. */
+  readonly body: Body | null;
+  readonly #context: ExchangeContext;
+  /** Null once the response may not be touched: the client left, it was answered, or a stream took it over. */
+  #res: HttpResponse | null;
+  #deadline: NodeJS.Timeout | null = null;
+  #lingering: Lingering | null = null;
+  #paused = false;
+
+  /** To be made inside the engine's callback, which hands over the body only to those who ask there and then. */
+  constructor(res: HttpResponse, head: RequestHead, context: ExchangeContext) {
+    this.head = head;
+    this.#context = context;
+    this.#res = res;
+    res.onAborted(() => this.#aborted());
+    if (!announcesBody(head)) {
+      this.body = null;
+      return;
+    }
+    const body = new Body(context.budget, context.maxBodyBytes);
+    this.body = body;
+    res.onData((piece, isLast) => {
+      // Not at once: bytes behind the body may show in this same call that the request was not what it seemed.
+      if (body.push(piece, isLast)) setImmediate(() => this.#bodyDecided());
+    });
+  }
+
+  /** True when nobody waits for an answer any more. */
+  get isOver(): boolean {
+    return this.#res === null;
+  }
+
+  /** To be called once, outside the engine's callback, before the request is looked at. */
+  begin(): void {
+    if (this.#res === null || this.body === null || this.body.complete) return;
+    this.#deadline = setTimeout(() => this.#tooLate(), BODY_DEADLINE_MS);
+  }
+
+  /** Leaves what comes of the body in the kernel, while it is not known whether the caller may send one. */
+  pauseBody(): void {
+    if (this.#res === null || this.body === null || this.body.complete) return;
+    this.#paused = true;
+    this.#res.pause();
+  }
+
+  resumeBody(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    this.#res?.resume();
+  }
+
+  /**
+   * Answers, unless the client has left. While a body is still coming the answer waits for its end: a client that sends first and reads
+   * later would lose it with the connection. When no byte of it comes any more, the answer goes out and closes the connection.
+   */
+  answer(answer: Answer): void {
+    if (this.#res === null || this.#lingering !== null) return;
+    this.resumeBody();
+    this.body?.discard();
+    if (this.body === null || this.body.complete || answer.close === true) {
+      this.#send(answer);
+      return;
+    }
+    const lingering: Lingering = {
+      answer,
+      seenBytes: this.body.receivedBytes,
+      timer: setInterval(() => this.#linger(), LINGER_MS),
+    };
+    this.#lingering = lingering;
+  }
+
+  /** Answers what an error says, or 500 for one that says nothing to clients, which is logged. */
+  fail(error: unknown): void {
+    const answer = errorAnswer(error);
+    if (answer === null) {
+      const text = error instanceof Error ? error.stack : String(error);
+      this.#context.log.error({ method: this.head.method, error: text }, "a request failed by a fault of the gateway");
+    }
+    this.answer(answer ?? internalError());
+  }
+
+  /** Answers and closes the connection, whatever is behind the request: its end is in doubt. */
+  refuse(error: RequestError): void {
+    const answer = errorAnswer(error)!;
+    this.answer({ ...answer, close: true });
+  }
+
+  /** Hands the response to a stream; null when the client has left. */
+  takeOver(): HttpResponse | null {
+    const res = this.#res;
+    this.#finish();
+    return res;
+  }
+
+  #send(answer: Answer): void {
+    const res = this.#res!;
+    const { app, cors } = this.#context;
+    const close = answer.close === true || this.#context.isDraining() || (this.body !== null && !this.body.complete);
+    const { head } = this;
+    this.#finish();
+    const write = () => {
+      res.writeStatus(statusLine(answer.status));
+      for (const header of answer.headers) res.writeHeader(...checkedHeader(header));
+      for (const header of cors.headersFor(fieldOf(head, "origin"))) res.writeHeader(...checkedHeader(header));
+      if (answer.body === null) res.endWithoutBody(undefined, close);
+      else if (head.method === "HEAD") res.endWithoutBody(Buffer.byteLength(answer.body), close);
+      else res.end(answer.body, close);
+    };
+    app.setResponseTimeout(KEEP_ALIVE_SECONDS);
+    // A body that does not fit beside its head would go past the cork buffer, where the engine once lost bytes.
+    if (answer.body === null || answer.body.length < MAX_CORK_BYTES / 2) res.cork(write);
+    else write();
+    app.setResponseTimeout(0);
+  }
+
+  #linger(): void {
+    const { answer, seenBytes } = this.#lingering!;
+    if (this.body!.receivedBytes === seenBytes) this.#send(answer);
+    else this.#lingering!.seenBytes = this.body!.receivedBytes;
+  }
+
+  #bodyDecided(): void {
+    if (this.#res === null) return;
+    if (this.#lingering === null) this.body!.settle();
+    else if (this.body!.complete) this.#send(this.#lingering.answer);
+  }
+
+  #tooLate(): void {
+    if (this.#res === null || this.body!.complete) return;
+    this.#send(this.#lingering?.answer ?? { ...errorAnswer(bodyTimeout())!, close: true });
+  }
+
+  #aborted(): void {
+    this.#finish();
+  }
+
+  #finish(): void {
+    this.#res = null;
+    this.body?.discard();
+    if (this.#deadline !== null) clearTimeout(this.#deadline);
+    if (this.#lingering !== null) clearInterval(this.#lingering.timer);
+  }
+}
+
+function bodyTimeout(): RequestError {
+  return new RequestError("PENSTOCK_BODY_TIMEOUT", 408, `The body was not there within ${BODY_DEADLINE_MS / 1000} seconds.`);
+}

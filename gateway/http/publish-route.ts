@@ -1,0 +1,93 @@
+/** `POST …/events`: stores a batch. */
+import { hash } from "node:crypto";
+import { MAX_BODY_BYTES } from "../../protocol/wire.ts";
+import type { Idempotency } from "../broker/broker.ts";
+import { BrokerUnavailableError, PenstockError, RequestError } from "../errors.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import { jsonAnswer } from "./answer.ts";
+import { tooLarge } from "./body.ts";
+import type { Exchange } from "./exchange.ts";
+import { fieldOf, type RequestHead } from "./request-head.ts";
+import type { RunCall } from "./run-call.ts";
+
+/** Reads a body as a batch of broker frames. Throws RequestError 400, 413 or 422. */
+export type ParseBatch = (body: Buffer, runId: string) => Batch | Promise<Batch>;
+interface Batch {
+  readonly entries: readonly Buffer[];
+}
+
+export interface PublishServices {
+  readonly parseBatch: ParseBatch;
+  readonly metrics: Metrics;
+}
+
+/** Rejects with RequestError or BrokerUnavailableError. Answers 200 with the count and the last id. */
+export async function publish(call: RunCall, services: PublishServices): Promise<void> {
+  const { exchange, runId, broker } = call;
+  checkContent(exchange.head);
+  const idempotencyKey = keyOf(exchange.head);
+  const body = await bodyOf(exchange);
+  const { entries } = await services.parseBatch(body, runId);
+  if (exchange.isOver) return;
+  let result = { count: 0, lastId: null as string | null };
+  if (entries.length > 0) {
+    const idempotency = idempotencyKey === null ? null : idempotencyOf(call, idempotencyKey, body);
+    try {
+      result = await broker.publish({ runId, entries, idempotency });
+    } catch (error) {
+      throw error instanceof BrokerUnavailableError ? publishFailed(error) : error;
+    }
+    services.metrics.inc("penstock_events_published_total", undefined, result.count);
+  }
+  services.metrics.inc("penstock_publishes_total", "ok");
+  exchange.answer(jsonAnswer(200, { count: result.count, last_id: result.lastId }));
+}
+
+/** Counts a publish that was not answered with 200. */
+export function countRefusal(error: unknown, metrics: Metrics): void {
+  const status = error instanceof PenstockError ? (error.status ?? 500) : 500;
+  metrics.inc("penstock_publishes_total", status < 500 ? "refused" : "unavailable");
+}
+
+function checkContent(head: RequestHead): void {
+  const encoding = fieldOf(head, "content-encoding");
+  if (encoding !== null && !/^(identity)?$/i.test(encoding))
+    throw new RequestError("PENSTOCK_UNSUPPORTED_MEDIA_TYPE", 415, "The body must not be compressed.");
+  const type = fieldOf(head, "content-type");
+  // `charset` has no meaning for JSON, which is UTF-8 (RFC 8259 8.1, 11).
+  if (type === null || !/^application\/(json|[a-z0-9!#$&^_.+-]+\+json)[ \t]*(;|$)/i.test(type))
+    throw new RequestError("PENSTOCK_UNSUPPORTED_MEDIA_TYPE", 415, "Content-Type must be application/json.");
+  if (Number(fieldOf(head, "content-length") ?? 0) > MAX_BODY_BYTES) throw tooLarge(MAX_BODY_BYTES);
+}
+
+async function bodyOf(exchange: Exchange): Promise<Buffer> {
+  return exchange.body === null ? Buffer.alloc(0) : exchange.body.read();
+}
+
+function keyOf(head: RequestHead): string | null {
+  const keys = head.fields.get("idempotency-key");
+  if (keys === undefined) return null;
+  if (keys.length > 1) throw badKey("must not stand twice");
+  const key = keys[0]!;
+  if (key.length > MAX_KEY_BYTES) throw badKey(`must not exceed ${MAX_KEY_BYTES} bytes`);
+  if (key === "") throw badKey("must not be empty");
+  return key;
+}
+
+export const MAX_KEY_BYTES = 255;
+
+function badKey(what: string): RequestError {
+  return new RequestError("PENSTOCK_BAD_IDEMPOTENCY_KEY", 400, `Idempotency-Key ${what}.`);
+}
+
+function idempotencyOf(call: RunCall, key: string, body: Buffer): Idempotency {
+  return { scope: call.identity.id, key, bodyHash: hash("sha256", body, "hex") };
+}
+
+/** What the broker says may name machines: it is for the log. */
+function publishFailed(error: BrokerUnavailableError): BrokerUnavailableError {
+  const { count, lastId } = error;
+  return new BrokerUnavailableError("Broker publish failed; try again with the same Idempotency-Key.", count, lastId, {
+    cause: error,
+  });
+}
