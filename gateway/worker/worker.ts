@@ -1,0 +1,118 @@
+/** One worker: the broker, the runs that its clients watch, and the HTTP server, made from the configuration. */
+
+import type { Authenticator } from "../auth/authenticator.ts";
+import { createAuthenticator } from "../auth/create.ts";
+import type { Broker } from "../broker/broker.ts";
+import type { GatewayConfig } from "../config.ts";
+import { createHttpServer, type HttpServer } from "../http/server.ts";
+import type { Metrics, MetricsSnapshot } from "../metrics/metrics.ts";
+import { parseBatch } from "../publish/batch.ts";
+import { DEFAULT_PAGE_ENTRIES } from "../stream/run-host.ts";
+import type { Log, WorkerHandle, WorkerHealth } from "../supervisor/worker-handle.ts";
+import { VERSION } from "../version.ts";
+import { memoryLimitBytes } from "./memory-limit.ts";
+import { openBroker } from "./open-broker.ts";
+import { RunTable, type TableSettings } from "./run-table.ts";
+import { streamCounters } from "./stream-counters.ts";
+import { LocalCounts } from "./streams.ts";
+
+/** What a worker shares with the process that it lives in. */
+export interface WorkerParts {
+  readonly metrics: Metrics;
+  readonly log: Log;
+}
+
+/** Nothing is connected or bound before `start`. */
+export function createWorker(config: GatewayConfig, parts: WorkerParts): WorkerHandle {
+  return new Worker(config, parts);
+}
+
+class Worker implements WorkerHandle {
+  readonly #config: GatewayConfig;
+  readonly #metrics: Metrics;
+  readonly #log: Log;
+  #broker: Broker | null = null;
+  #table: RunTable | null = null;
+  #server: HttpServer | null = null;
+  #authenticator: Authenticator | null = null;
+
+  constructor(config: GatewayConfig, { metrics, log }: WorkerParts) {
+    this.#config = config;
+    this.#metrics = metrics;
+    this.#log = log;
+  }
+
+  async start(): Promise<{ readonly port: number }> {
+    const config = this.#config;
+    this.#authenticator = createAuthenticator(config.auth, this.#log);
+    this.#broker = await openBroker(config, this.#metrics, this.#log);
+    await this.#broker?.start();
+    if (this.#broker !== null) {
+      const counts = new LocalCounts(config.streaming.maxSubscribersPerStream);
+      this.#table = new RunTable(this.#broker, tableSettings(config), counts, streamCounters(this.#metrics), this.#log);
+    }
+    this.#server = createHttpServer({
+      settings: {
+        pathPrefix: config.pathPrefix,
+        runIds: config.runIds,
+        maxConnections: config.streaming.maxConnectionsPerWorker,
+        stallSeconds: config.streaming.stallSeconds,
+        allowedOrigins: config.cors.allowedOrigins,
+      },
+      info: { deploymentId: config.deploymentId, version: VERSION },
+      broker: this.#broker,
+      streams: this.#table,
+      authenticator: this.#authenticator,
+      parseBatch,
+      metrics: this.#metrics,
+      log: this.#log,
+    });
+    return { port: await this.#server.listen(config.host, config.port) };
+  }
+
+  async drain(seconds: number): Promise<void> {
+    this.#server?.startDraining();
+    await this.#table?.drain(seconds, this.#config.drain.frames);
+  }
+
+  snapshot(): Promise<MetricsSnapshot> {
+    const metrics = this.#metrics;
+    metrics.set("penstock_connections", this.#table?.connections ?? 0);
+    metrics.set("penstock_runs", this.#table?.runs ?? 0);
+    metrics.set("penstock_ring_bytes", this.#table?.ringBytes ?? 0);
+    return metrics.snapshot();
+  }
+
+  health(): WorkerHealth {
+    const connections = this.#table?.connections ?? 0;
+    if (this.#server === null) return { ready: false, detail: "starting", connections };
+    if (this.#broker === null)
+      return { ready: true, detail: "no broker is configured: publishing and reading answer 501", connections };
+    // Streams that are open wait out an outage; a worker that can neither read nor publish should get no new ones meanwhile.
+    const { readable, writable, detail } = this.#broker.health();
+    return { ready: readable || writable, detail, connections };
+  }
+
+  async close(): Promise<void> {
+    this.#table?.close();
+    this.#server?.close();
+    this.#authenticator?.close();
+    await this.#broker?.close();
+  }
+}
+
+function tableSettings({ flow, streaming }: GatewayConfig): TableSettings {
+  return {
+    ringEvents: flow.ring.events,
+    ringBytes: flow.ring.bytes,
+    ringTotalBytes: flow.ring.totalBytes ?? memoryLimitBytes() / 4,
+    coalesceMs: flow.coalesceMs,
+    slowConsumer: streaming.slowConsumer,
+    pageEntries: DEFAULT_PAGE_ENTRIES,
+    heartbeatMs: streaming.heartbeatSeconds * 1000,
+    stallMs: streaming.stallSeconds * 1000,
+    idleGraceMs: streaming.idleGraceSeconds * 1000,
+    maxConnections: streaming.maxConnectionsPerWorker,
+    maxAgeMs: flow.maxAgeMinutes * 60_000,
+  };
+}
