@@ -1,23 +1,13 @@
 /** What every broker must do, as one suite: `describeBrokerContract("redis", …)` in a test file runs it. */
 import { randomUUID } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { compareEventIds, type EventId, ZERO_ID } from "../../protocol/event-id.ts";
+import { compareEventIds, type EventId } from "../../protocol/event-id.ts";
 import { IdempotencyConflictError } from "../errors.ts";
-import type { Broker, Gap, HistoryPage, Position, RunObserver, StoredEntry, Tail } from "./broker.ts";
+import type { Broker } from "./broker.ts";
+import { describeLoss } from "./contract-loss.ts";
+import { type BrokerUnderTest, expectRising, frames, publish, Recorder, readAll, texts, WAIT } from "./contract-support.ts";
 
-export interface BrokerUnderTest {
-  /** Started. */
-  readonly broker: Broker;
-  /** The `tailEntries` of its context; small (10 or so), so that tests can go beyond. */
-  readonly tailEntries: number;
-  /** True where trimmed ids are remembered, so that a gap says exactly how many entries are missing. */
-  readonly countsMissed: boolean;
-  /** Keeps exactly the youngest `keep` entries of a run. */
-  trim(runId: string, keep: number): Promise<void> | void;
-  /** Removes a run's entries, but not its mark. */
-  delete(runId: string): Promise<void> | void;
-  close(): Promise<void>;
-}
+export type { BrokerUnderTest } from "./contract-support.ts";
 
 export function describeBrokerContract(name: string, setUp: () => Promise<BrokerUnderTest>): void {
   describe(`broker contract: ${name}`, () => {
@@ -29,29 +19,11 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
     });
     afterAll(() => under?.close());
 
-    /** Publishes frames numbered from `first` and returns their ids. */
-    async function publish(runId: string, count: number, first = 0): Promise<EventId[]> {
-      const result = await broker.publish({ runId, entries: frames(count, first), idempotency: null });
-      expect(result.count).toBe(count);
-      return (await readAll(runId)).slice(-count).map((entry) => entry.id);
-    }
-
-    async function readAll(runId: string): Promise<StoredEntry[]> {
-      const entries: StoredEntry[] = [];
-      let position: Position | null = null;
-      for (;;) {
-        const page: HistoryPage = await broker.readPage(runId, position, 7);
-        entries.push(...page.entries);
-        position = page.next;
-        if (page.atHead) return entries;
-      }
-    }
-
     describe("publish and history", () => {
       test("a batch is stored in order, byte for byte, under rising ids", async () => {
         const runId = randomUUID();
         const result = await broker.publish({ runId, entries: frames(20), idempotency: null });
-        const stored = await readAll(runId);
+        const stored = await readAll(broker, runId);
         expect(texts(stored)).toEqual(texts(frames(20)));
         expect(result).toEqual({ count: 20, lastId: stored.at(-1)?.id });
         expectRising(stored);
@@ -61,7 +33,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         const runId = randomUUID();
         for (let batch = 0; batch < 10; batch++)
           await broker.publish({ runId, entries: frames(3, batch * 3), idempotency: null });
-        const stored = await readAll(runId);
+        const stored = await readAll(broker, runId);
         expect(texts(stored)).toEqual(texts(frames(30)));
         expectRising(stored);
       });
@@ -74,9 +46,9 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
 
       test("runs do not see each other", async () => {
         const [one, other] = [randomUUID(), randomUUID()];
-        await publish(one, 2);
-        await publish(other, 1, 50);
-        expect(texts(await readAll(one))).toEqual(texts(frames(2)));
+        await publish(broker, one, 2);
+        await publish(broker, other, 1, 50);
+        expect(texts(await readAll(broker, one))).toEqual(texts(frames(2)));
       });
 
       test("a run that nobody has heard of is an empty page without a place", async () => {
@@ -86,7 +58,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
 
       test("pages end at their limit and go on behind their last entry", async () => {
         const runId = randomUUID();
-        const ids = await publish(runId, 10);
+        const ids = await publish(broker, runId, 10);
         const first = await broker.readPage(runId, null, 6);
         expect(first.entries.map((entry) => entry.id)).toEqual(ids.slice(0, 6));
         expect(first).toMatchObject({ gap: null, next: { id: ids[5], exact: true }, newest: ids[9], atHead: false });
@@ -99,7 +71,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
 
       test("a since need not exist: what is later comes, without a gap", async () => {
         const runId = randomUUID();
-        const ids = await publish(runId, 3);
+        const ids = await publish(broker, runId, 3);
         const early = await broker.readPage(runId, { id: "5-0", exact: false }, 10);
         expect(early).toMatchObject({ gap: null });
         expect(early.entries.map((entry) => entry.id)).toEqual(ids);
@@ -110,7 +82,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
       test("a tail is found by its length", async () => {
         const runId = randomUUID();
         expect(await broker.findTail(runId, 3)).toBeNull();
-        const ids = await publish(runId, 5);
+        const ids = await publish(broker, runId, 5);
         expect(await broker.findTail(runId, 2)).toEqual({ id: ids[2], exact: true });
         expect(await broker.findTail(runId, 0)).toEqual({ id: ids[4], exact: true });
         expect(await broker.findTail(runId, 5)).toBeNull();
@@ -121,12 +93,13 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
     describe("watch", () => {
       test("a watch begins with what is there and goes on with what comes, each entry once", async () => {
         const runId = randomUUID();
-        await publish(runId, 4);
+        await publish(broker, runId, 4);
         const reader = new Recorder();
         const watch = broker.watch(runId, reader);
         expect(reader.calls).toEqual([]);
         await reader.until(() => reader.tail !== null);
-        expect(reader.tail).toMatchObject({ complete: true, after: null, endedId: null, newest: reader.entries.at(-1)?.id });
+        const complete = under.knowsTrims !== false;
+        expect(reader.tail).toMatchObject({ complete, after: null, endedId: null, newest: reader.entries.at(-1)?.id });
         for (let batch = 0; batch < 5; batch++)
           await broker.publish({ runId, entries: frames(2, 4 + batch * 2), idempotency: null });
         await reader.until(() => reader.entries.length >= 14);
@@ -142,7 +115,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         const watch = broker.watch(runId, reader);
         await reader.until(() => reader.tail !== null);
         expect(reader.tail).toEqual({ entries: [], complete: true, after: null, newest: null, endedId: null });
-        await publish(runId, 3);
+        await publish(broker, runId, 3);
         await reader.until(() => reader.entries.length >= 3);
         watch.close();
         expect(texts(reader.entries)).toEqual(texts(frames(3)));
@@ -150,7 +123,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
 
       test("a long history is told by its youngest entries and the id before them", async () => {
         const runId = randomUUID();
-        const ids = await publish(runId, under.tailEntries + 5);
+        const ids = await publish(broker, runId, under.tailEntries + 5);
         const reader = new Recorder();
         const watch = broker.watch(runId, reader);
         await reader.until(() => reader.tail !== null);
@@ -166,11 +139,11 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         const runId = randomUUID();
         const readers = [new Recorder(), new Recorder(), new Recorder()];
         const watches = readers.map((reader) => broker.watch(runId, reader));
-        await publish(runId, 2);
+        await publish(broker, runId, 2);
         for (const reader of readers) await reader.until(() => reader.entries.length >= 2);
         watches[0]?.close();
         watches[0]?.close();
-        await publish(runId, 2, 2);
+        await publish(broker, runId, 2, 2);
         for (const reader of readers.slice(1)) await reader.until(() => reader.entries.length >= 4);
         for (const watch of watches) watch.close();
         expect(readers.map((reader) => texts(reader.entries).length)).toEqual([2, 4, 4]);
@@ -181,7 +154,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         const [closed, open] = [new Recorder(), new Recorder()];
         broker.watch(runId, closed).close();
         const watch = broker.watch(runId, open);
-        await publish(runId, 1);
+        await publish(broker, runId, 1);
         await open.until(() => open.entries.length >= 1);
         watch.close();
         expect(closed.calls).toEqual([]);
@@ -197,117 +170,17 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         );
         await reader.until(() => reader.entries.length >= 150);
         watch.close();
-        expect(reader.entries.map((entry) => entry.id)).toEqual((await readAll(runId)).map((entry) => entry.id));
+        expect(reader.entries.map((entry) => entry.id)).toEqual((await readAll(broker, runId)).map((entry) => entry.id));
         expectRising(reader.entries);
       });
     });
 
-    describe("what was lost", () => {
-      test("a held place that was trimmed away is a retention gap with both bounds", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 8);
-        await under.trim(runId, 3);
-        const page = await broker.readPage(runId, { id: ids[1] as EventId, exact: true }, 10);
-        expect(page.entries.map((entry) => entry.id)).toEqual(ids.slice(5));
-        expectGap(page.gap, { reason: "retention", from: ids[1] as EventId, to: ids[5] as EventId, missed: 3 });
-      });
-
-      test("a held place inside the stream is no gap, whatever was trimmed before it", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 8);
-        await under.trim(runId, 3);
-        const page = await broker.readPage(runId, { id: ids[6] as EventId, exact: true }, 10);
-        expect(page.gap).toBeNull();
-        expect(page.entries.map((entry) => entry.id)).toEqual(ids.slice(7));
-      });
-
-      test("without a place, reading begins at the oldest kept entry, and that is no gap", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 8);
-        await under.trim(runId, 3);
-        const page = await broker.readPage(runId, null, 10);
-        expect(page.gap).toBeNull();
-        expect(page.entries.map((entry) => entry.id)).toEqual(ids.slice(5));
-      });
-
-      test("a since before trimmed entries is a retention gap", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 8);
-        await under.trim(runId, 3);
-        const page = await broker.readPage(runId, { id: "5-0", exact: false }, 10);
-        expectGap(page.gap, { reason: "retention", from: "5-0", to: ids[5] as EventId, missed: 5 });
-      });
-
-      test("a stream trimmed to nothing is a retention gap without an end, and the next entry comes without another", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 4);
-        await under.trim(runId, 0);
-        const page = await broker.readPage(runId, { id: ids[1] as EventId, exact: true }, 10);
-        expectGap(page.gap, { reason: "retention", from: ids[1] as EventId, to: null, missed: 2 });
-        expect(page.entries).toEqual([]);
-        const [fresh] = await publish(runId, 1, 4);
-        const next = await broker.readPage(runId, page.next, 10);
-        expect(next.gap).toBeNull();
-        expect(next.entries.map((entry) => entry.id)).toEqual([fresh]);
-      });
-
-      test("a held place in a stream that is gone is a retention gap", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 4);
-        await under.delete(runId);
-        const page = await broker.readPage(runId, { id: ids[1] as EventId, exact: true }, 10);
-        expect(page).toMatchObject({
-          gap: { reason: "retention", from: ids[1], to: null },
-          entries: [],
-          next: null,
-          atHead: true,
-        });
-      });
-
-      test("a held place in a stream that is gone and was begun anew is a retention gap up to its first entry", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 4);
-        await under.delete(runId);
-        await new Promise((resolve) => setTimeout(resolve, 2)); // Redis gives ids by its clock alone; a run begun anew must get later ones.
-        const [fresh] = await publish(runId, 1, 4);
-        const page = await broker.readPage(runId, { id: ids[1] as EventId, exact: true }, 10);
-        expect(page.gap).toMatchObject({ reason: "retention", from: ids[1], to: fresh });
-        expect(page.entries.map((entry) => entry.id)).toEqual([fresh]);
-      });
-
-      test("a held place newer than the stream is a rollback gap, and reading goes on at its head", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 3);
-        const position = { id: "99999999999999-7", exact: true };
-        const page = await broker.readPage(runId, position, 10);
-        expect(page.gap).toEqual({ reason: "rollback", from: position.id, to: null, missed: null });
-        expect(page).toMatchObject({ entries: [], next: { id: ids[2], exact: true }, atHead: true });
-      });
-
-      test("a held place that was never in the stream, though it could be, is a rollback gap", async () => {
-        const runId = randomUUID();
-        const [first] = await publish(runId, 1);
-        await new Promise((resolve) => setTimeout(resolve, 2)); // So that there is room between the two ids.
-        const [second] = await publish(runId, 1, 1);
-        const position = { id: `${first as EventId}9`, exact: true };
-        const page = await broker.readPage(runId, position, 10);
-        expect(page.gap).toEqual({ reason: "rollback", from: position.id, to: second, missed: null });
-        expect(page.entries.map((entry) => entry.id)).toEqual([second]);
-      });
-
-      test("the place before everything is never lost", async () => {
-        const runId = randomUUID();
-        const ids = await publish(runId, 2);
-        const page = await broker.readPage(runId, { id: ZERO_ID, exact: true }, 10);
-        expect(page.gap).toBeNull();
-        expect(page.entries.map((entry) => entry.id)).toEqual(ids);
-      });
-    });
+    describeLoss(() => under);
 
     describe("the end", () => {
       test("an end is an entry of the stream and a mark beside it", async () => {
         const runId = randomUUID();
-        await publish(runId, 2);
+        await publish(broker, runId, 2);
         const { lastId } = await broker.end(runId);
         const page = await broker.readPage(runId, null, 10);
         expect(page.entries.at(-1)?.id).toBe(lastId);
@@ -323,16 +196,16 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
 
       test("ending twice stores one end", async () => {
         const runId = randomUUID();
-        await publish(runId, 1);
+        await publish(broker, runId, 1);
         const first = await broker.end(runId);
         expect(await broker.end(runId)).toEqual(first);
-        expect(await readAll(runId)).toHaveLength(2);
+        expect(await readAll(broker, runId)).toHaveLength(2);
       });
 
       test("a run that went on can end again", async () => {
         const runId = randomUUID();
         const first = await broker.end(runId);
-        await publish(runId, 1);
+        await publish(broker, runId, 1);
         const second = await broker.end(runId);
         expect(compareEventIds(second.lastId, first.lastId)).toBeGreaterThan(0);
         expect((await broker.readPage(runId, null, 10)).endedId).toBe(second.lastId);
@@ -340,7 +213,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
 
       test("the mark outlives the stream, and an end of such a run stores nothing", async () => {
         const runId = randomUUID();
-        await publish(runId, 1);
+        await publish(broker, runId, 1);
         const { lastId } = await broker.end(runId);
         await under.delete(runId);
         expect(await broker.readPage(runId, null, 10)).toMatchObject({ entries: [], endedId: lastId, gap: null });
@@ -355,7 +228,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
 
       test("a mark can be set by whoever saw the end, and removed when the run goes on", async () => {
         const runId = randomUUID();
-        const [id] = await publish(runId, 1);
+        const [id] = await publish(broker, runId, 1);
         const endedId = async () => (await broker.readPage(runId, null, 10)).endedId;
         broker.markEnded(runId, id as EventId);
         await vi.waitFor(async () => expect(await endedId()).toBe(id), WAIT);
@@ -382,7 +255,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         const request = { runId, entries: frames(3), idempotency: idempotency("k1") };
         const first = await broker.publish(request);
         expect(await broker.publish(request)).toEqual(first);
-        expect(await readAll(runId)).toHaveLength(3);
+        expect(await readAll(broker, runId)).toHaveLength(3);
       });
 
       test("repeats at the same time store once", async () => {
@@ -390,7 +263,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         const request = { runId, entries: frames(3), idempotency: idempotency("k1") };
         const answers = await Promise.all(Array.from({ length: 5 }, () => broker.publish(request)));
         expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
-        expect(await readAll(runId)).toHaveLength(3);
+        expect(await readAll(broker, runId)).toHaveLength(3);
       });
 
       test("the same key with another body is a conflict, and nothing is stored", async () => {
@@ -398,7 +271,7 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         await broker.publish({ runId, entries: frames(1), idempotency: idempotency("k1") });
         const other = { runId, entries: frames(1, 9), idempotency: idempotency("k1", "b".repeat(64)) };
         await expect(broker.publish(other)).rejects.toBeInstanceOf(IdempotencyConflictError);
-        expect(await readAll(runId)).toHaveLength(1);
+        expect(await readAll(broker, runId)).toHaveLength(1);
       });
 
       test("keys of other runs, callers and spellings are others", async () => {
@@ -407,66 +280,9 @@ export function describeBrokerContract(name: string, setUp: () => Promise<Broker
         await broker.publish({ runId, entries: frames(1), idempotency: idempotency("K1") });
         await broker.publish({ runId, entries: frames(1), idempotency: idempotency("k1", undefined, "else") });
         await broker.publish({ runId: otherRun, entries: frames(1), idempotency: idempotency("k1", "b".repeat(64)) });
-        expect(await readAll(runId)).toHaveLength(3);
-        expect(await readAll(otherRun)).toHaveLength(1);
+        expect(await readAll(broker, runId)).toHaveLength(3);
+        expect(await readAll(broker, otherRun)).toHaveLength(1);
       });
     });
-
-    function expectGap(gap: Gap | null, expected: Gap): void {
-      expect(gap).toEqual({ ...expected, missed: under.countsMissed ? expected.missed : (gap?.missed ?? null) });
-      if (gap?.missed !== null) expect(gap?.missed).toBe(expected.missed);
-    }
   });
-}
-
-/** Keeps what a watch hears. */
-class Recorder implements RunObserver {
-  readonly calls: string[] = [];
-  readonly entries: StoredEntry[] = [];
-  tail: Tail | null = null;
-
-  onTail(tail: Tail): void {
-    this.calls.push("tail");
-    this.tail = tail;
-    this.entries.push(...tail.entries);
-  }
-  onEntries(entries: readonly StoredEntry[]): void {
-    this.calls.push("entries");
-    this.entries.push(...entries);
-  }
-  onGap(): void {
-    this.calls.push("gap");
-  }
-  onOutage(): void {
-    this.calls.push("outage");
-  }
-  onRecovered(): void {
-    this.calls.push("recovered");
-  }
-  hasSeen(id: EventId): boolean {
-    return this.entries.some((entry) => entry.id === id);
-  }
-
-  async until(fact: () => boolean): Promise<void> {
-    await vi.waitFor(() => expect(fact()).toBe(true), WAIT);
-  }
-}
-
-const WAIT = { timeout: 10_000, interval: 5 };
-
-function frames(count: number, first = 0): Buffer[] {
-  return Array.from({ length: count }, (_, n) =>
-    Buffer.from(`{"type":"event","event":{"kind":"token","payload":{"n":${first + n}}}}`),
-  );
-}
-
-function texts(entries: readonly (StoredEntry | Buffer)[]): string[] {
-  return entries.map((entry) => String(Buffer.isBuffer(entry) ? entry : entry.payload));
-}
-
-function expectRising(entries: readonly StoredEntry[]): void {
-  for (let n = 1; n < entries.length; n++) {
-    const [before, after] = [entries[n - 1] as StoredEntry, entries[n] as StoredEntry];
-    expect(compareEventIds(after.id, before.id), `${after.id} behind ${before.id}`).toBeGreaterThan(0);
-  }
 }

@@ -1,7 +1,8 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { EventId } from "../../protocol/event-id.ts";
+import { compareEventIds, type EventId } from "../../protocol/event-id.ts";
 import { BrokerUnavailableError } from "../errors.ts";
-import type { BrokerContext, RunObserver, StoredEntry } from "./broker.ts";
+import type { BrokerContext, HistoryPage, Position, RunObserver, StoredEntry } from "./broker.ts";
 import { describeBrokerContract } from "./broker-contract.ts";
 import { createMemoryBroker, type MemoryBroker } from "./memory.ts";
 
@@ -149,6 +150,14 @@ describe("memory broker", () => {
     expect(storedBytes(broker)).toBeLessThanOrEqual(50_000);
   });
 
+  test("an entry larger than all there is room for is still kept until the next", async () => {
+    const { broker } = withClock({ totalBytes: 500 });
+    await publish(broker, "run", 1, 1000);
+    expect((await broker.readPage("run", null, 10)).entries).toHaveLength(1);
+    await publish(broker, "run", 1, 1000);
+    expect((await broker.readPage("run", null, 10)).entries).toHaveLength(1);
+  });
+
   test("memory stays within its bound whatever is published", async () => {
     const { broker, wait } = withClock({ totalBytes: 200_000, streamTtlSeconds: 1000 });
     for (let n = 0; n < 500; n++) {
@@ -223,6 +232,25 @@ describe("memory broker", () => {
     expect(heard).toEqual([5]);
   });
 
+  test("a watch that another closes on what both were to hear hears it no more", async () => {
+    const { broker } = withClock();
+    const heard: string[] = [];
+    broker.watch(
+      "run",
+      observer({
+        onEntries: () => {
+          heard.push("first");
+          second.close();
+        },
+      }),
+    );
+    const second = broker.watch("run", observer({ onEntries: () => heard.push("second") }));
+    await nextTurn();
+    await publish(broker, "run", 1);
+    await nextTurn();
+    expect(heard).toEqual(["first"]);
+  });
+
   test("a watch that throws is logged and does not keep the others from hearing", async () => {
     const { broker } = withClock();
     const heard: EventId[] = [];
@@ -245,6 +273,70 @@ describe("memory broker", () => {
     await expect(publish(broker, "run", 1)).rejects.toBeInstanceOf(BrokerUnavailableError);
     expect(broker.health()).toMatchObject({ readable: false, writable: false });
   });
+});
+
+describe("any reader of the memory broker", () => {
+  type Step = { do: "publish" | "crowd" | "trim" | "wait" | "read"; count: number };
+  const anyStep: fc.Arbitrary<Step> = fc.record({
+    do: fc.constantFrom("publish", "publish", "read", "read", "trim", "wait", "crowd"),
+    count: fc.integer({ min: 1, max: 12 }),
+  });
+
+  test("gets every entry behind its place once, or is told how many are missing", async () => {
+    let gaps = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyStep, { maxLength: 40 }), async (steps) => {
+        const clock = { wall: 1_700_000_000_000, monotonic: 0 };
+        const broker = createMemoryBroker(
+          {
+            totalBytes: 20_000,
+            maxStreamLength: 20,
+            streamTtlSeconds: 3600,
+            now: () => clock.wall,
+            monotonic: () => clock.monotonic,
+          },
+          context,
+        );
+        const history: EventId[] = [];
+        let position: Position | null = null;
+        let place = 0;
+        for (const step of steps) {
+          if (step.do === "publish") history.push(...idsOf(await publish(broker, "run", step.count, 300), step.count));
+          if (step.do === "crowd") await publish(broker, "other", step.count, 1500);
+          if (step.do === "trim") broker.trim("run", step.count - 1);
+          if (step.do === "wait") clock.wall += step.count - 3;
+          if (step.do !== "read") continue;
+          const page: HistoryPage = await broker.readPage("run", position, step.count);
+          const oldest = page.entries[0] === undefined ? history.length : history.indexOf(page.entries[0].id);
+          const skipped = oldest - place;
+          if (position === null) {
+            expect(page.gap).toBeNull();
+          } else if (skipped === 0) {
+            expect(page.gap).toBeNull();
+          } else {
+            gaps++;
+            expect(page.gap).toMatchObject({ reason: "retention", from: history[place - 1], to: history[oldest] ?? null });
+            expect([skipped, null]).toContain(page.gap?.missed);
+          }
+          expect(page.entries.map((entry) => entry.id)).toEqual(history.slice(oldest, oldest + page.entries.length));
+          if (page.next === null) continue;
+          place = oldest + page.entries.length;
+          position = page.next;
+          expect(position.id).toBe(history[place - 1]);
+        }
+        expect(new Set(history).size).toBe(history.length);
+        expect([...history].sort(compareEventIds)).toEqual(history);
+      }),
+      { numRuns: 500 },
+    );
+    expect(gaps).toBeGreaterThan(0);
+  });
+
+  /** The ids of a batch, by its last. */
+  function idsOf(lastId: EventId | null, count: number): EventId[] {
+    const [milliseconds, sequence] = (lastId as EventId).split("-") as [string, string];
+    return Array.from({ length: count }, (_, n) => `${milliseconds}-${Number(sequence) - count + 1 + n}`);
+  }
 });
 
 async function publish(broker: MemoryBroker, runId: string, count: number, bytes = 0): Promise<EventId | null> {

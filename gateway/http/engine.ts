@@ -22,7 +22,6 @@ const engine = createRequire(import.meta.url)("uWebSockets.js") as typeof import
 engine._cfg("silent");
 
 export const closeListenSocket = engine.us_listen_socket_close;
-export const portOf = engine.us_socket_local_port;
 
 export function createApp(): EngineApp {
   return engine.App() as EngineApp;

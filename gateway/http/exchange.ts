@@ -6,7 +6,7 @@ import { Body, type BodyBudget } from "./body.ts";
 import type { Cors } from "./cors.ts";
 import type { EngineApp, HttpResponse } from "./engine.ts";
 import { announcesBody, fieldOf, type RequestHead } from "./request-head.ts";
-import { MAX_CORK_BYTES } from "./sse-sink.ts";
+import { MAX_CORK_BYTES, MAX_PIECE_BYTES } from "./sse-sink.ts";
 
 /** What all requests share. */
 export interface ExchangeContext {
@@ -23,6 +23,8 @@ export interface ExchangeContext {
 export const BODY_DEADLINE_MS = 12_000;
 /** For how long a connection may be idle behind an answer. More than the idle limits of common proxies, which else race with ours. */
 const KEEP_ALIVE_SECONDS = 75;
+/** More than any head of ours has. */
+const MAX_HEAD_BYTES = 2_000;
 /** A body of which no byte comes for so long is one whose sender waits for the answer. */
 const LINGER_MS = 500;
 
@@ -131,23 +133,54 @@ export class Exchange {
 
   #send(answer: Answer): void {
     const res = this.#res!;
-    const { app, cors } = this.#context;
-    const close = answer.close === true || this.#context.isDraining() || (this.body !== null && !this.body.complete);
-    const { head } = this;
+    const { app } = this.#context;
+    const isWhole = this.body === null || this.body.complete;
+    const close = answer.close === true || this.#context.isDraining() || !isWhole;
     this.#finish();
-    const write = () => {
-      res.writeStatus(statusLine(answer.status));
-      for (const header of answer.headers) res.writeHeader(...checkedHeader(header));
-      for (const header of cors.headersFor(fieldOf(head, "origin"))) res.writeHeader(...checkedHeader(header));
-      if (answer.body === null) res.endWithoutBody(undefined, close);
-      else if (head.method === "HEAD") res.endWithoutBody(Buffer.byteLength(answer.body), close);
-      else res.end(answer.body, close);
-    };
     app.setResponseTimeout(KEEP_ALIVE_SECONDS);
-    // A body that does not fit beside its head would go past the cork buffer, where the engine once lost bytes.
-    if (answer.body === null || answer.body.length < MAX_CORK_BYTES / 2) res.cork(write);
-    else write();
+    if (answer.body === null) this.#sendBodiless(res, answer, close, isWhole);
+    else this.#sendBody(res, answer, answer.body, close);
     app.setResponseTimeout(0);
+  }
+
+  /** The engine can end without a length, or close; not both. */
+  #sendBodiless(res: HttpResponse, answer: Answer, close: boolean, isWhole: boolean): void {
+    if (!isWhole) {
+      res.close();
+      return;
+    }
+    res.cork(() => {
+      this.#writeHead(res, answer, close);
+      res.endWithoutBody();
+    });
+  }
+
+  #sendBody(res: HttpResponse, answer: Answer, content: string | Uint8Array, close: boolean): void {
+    const body = typeof content === "string" ? Buffer.from(content) : content;
+    if (this.head.method === "HEAD" || body.length <= MAX_CORK_BYTES - MAX_HEAD_BYTES) {
+      res.cork(() => {
+        this.#writeHead(res, answer, false);
+        if (this.head.method === "HEAD") res.endWithoutBody(body.length, close);
+        else res.end(body, close);
+      });
+      return;
+    }
+    // In chunks, each in a cork of its own: what goes past a cork is a second send, and there the engine once lost bytes.
+    res.cork(() => {
+      this.#writeHead(res, answer, close);
+      res.write(body.subarray(0, MAX_CORK_BYTES - MAX_HEAD_BYTES));
+    });
+    for (let at = MAX_CORK_BYTES - MAX_HEAD_BYTES; at < body.length; at += MAX_PIECE_BYTES)
+      res.cork(() => void res.write(body.subarray(at, at + MAX_PIECE_BYTES)));
+    res.cork(() => void res.end());
+  }
+
+  #writeHead(res: HttpResponse, answer: Answer, close: boolean): void {
+    res.writeStatus(statusLine(answer.status));
+    for (const header of answer.headers) res.writeHeader(...checkedHeader(header));
+    for (const header of this.#context.cors.headersFor(fieldOf(this.head, "origin"))) res.writeHeader(...checkedHeader(header));
+    // Where the engine cannot close by itself, the client does.
+    if (close) res.writeHeader("connection", "close");
   }
 
   #linger(): void {

@@ -1,9 +1,9 @@
 /** The listening socket: opened on a port that is known to be free, closed while the worker is full, opened again. */
 import { lookup } from "node:dns/promises";
-import { createServer } from "node:net";
+import { type AddressInfo, createServer } from "node:net";
 import type { BrokerLog } from "../broker/broker.ts";
 import { ListenError } from "../errors.ts";
-import { closeListenSocket, type EngineApp, portOf, type us_listen_socket } from "./engine.ts";
+import { closeListenSocket, type EngineApp, type us_listen_socket } from "./engine.ts";
 
 /** LIBUS_LISTEN_EXCLUSIVE_PORT: nobody else may listen on the port beside us. */
 const EXCLUSIVE_PORT = 1;
@@ -45,12 +45,11 @@ export class Listener {
     const { address } = await lookup(host).catch((error: NodeJS.ErrnoException) => {
       throw new ListenError("--host", host, port, error);
     });
-    // The engine would share a port with a stranger and not say a word.
-    if (port !== 0 && !this.#options.sharePort) await probe(host, address, port);
     this.#address = address;
-    this.#port = port;
+    // The engine would share a port with a stranger and not say a word. And for port 0 it leaves SO_REUSEADDR off, so that the socket
+    // could not be opened again while connections are left: a free port is found here.
+    this.#port = port !== 0 && this.#options.sharePort ? port : await probe(host, address, port);
     if (!this.#open()) throw new ListenError("--port", host, port, Object.assign(new Error("refused"), { code: "EADDRINUSE" }));
-    this.#port = portOf(this.#socket!);
     return this.#port;
   }
 
@@ -120,13 +119,16 @@ export class Listener {
 
 type Took = (socket: us_listen_socket | false) => void;
 
-/** Binds and lets go. Rejects with ListenError. */
-function probe(host: string, address: string, port: number): Promise<void> {
+/** Binds and lets go. Resolves with the port. Rejects with ListenError. */
+function probe(host: string, address: string, port: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", (error: NodeJS.ErrnoException) => {
       reject(new ListenError(error.code === "EADDRNOTAVAIL" ? "--host" : "--port", host, port, error));
     });
-    server.listen({ host: address, port, exclusive: true }, () => server.close(() => resolve()));
+    server.listen({ host: address, port, exclusive: true }, () => {
+      const bound = server.address() as AddressInfo;
+      server.close(() => resolve(bound.port));
+    });
   });
 }
