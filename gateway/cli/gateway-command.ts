@@ -1,3 +1,4 @@
+import { setFlagsFromString } from "node:v8";
 import { Command } from "commander";
 import { createMetrics } from "../metrics/metrics.ts";
 import { createLog } from "../supervisor/log.ts";
@@ -20,6 +21,9 @@ export function gatewayCommand(done: (code: number) => void): Command {
 
 async function serve(command: Command): Promise<number> {
   const { config } = configOf(command, process.env);
+  // Connects make much that dies at once. V8 would let its young generation grow to three times 16 MiB for that, and keep it: 1.5 KiB for
+  // each of 10,000 readers. At its first size, collections are more frequent and as cheap.
+  setFlagsFromString("--semi-space-growth-factor=1");
   const log = createLog(config.log);
   const leave = (code: number): void => {
     log.flush();

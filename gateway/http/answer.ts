@@ -48,7 +48,7 @@ export function statusLine(status: number): string {
   return `${status} ${REASONS[status] ?? "Error"}`;
 }
 
-/** Throws when a value would end its line: the engine writes whatever it gets. */
+/** For values from outside. Throws when one would end its line: the engine writes whatever it gets. */
 export function checkedHeader(header: Header): Header {
   if (!/^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(header[0]) || /[^\t\x20-\x7e]/.test(header[1]))
     throw new TypeError(`header field ${JSON.stringify(header[0])} has a name or value that cannot be sent`);
@@ -73,7 +73,6 @@ const REASONS: Record<number, string> = {
   404: "Not Found",
   405: "Method Not Allowed",
   406: "Not Acceptable",
-  408: "Request Timeout",
   413: "Content Too Large",
   415: "Unsupported Media Type",
   422: "Unprocessable Content",

@@ -42,6 +42,7 @@ export class Body {
   #pieces: Buffer[] = [];
   #heldBytes = 0;
   #fault: RequestError | null = null;
+  #settled = false;
   #waiter: ((done: RequestError | Buffer) => void) | null = null;
   /** Bytes that came, held or not. */
   receivedBytes = 0;
@@ -67,12 +68,12 @@ export class Body {
     return isLast;
   }
 
-  /** To be called outside the engine's callbacks: hands the body, or what is wrong with it, to whoever waits for it. */
+  /** To be called outside the engine's callbacks: hands the body, or what is wrong with it, to whoever waits for it or will. */
   settle(): void {
+    this.#settled = true;
     const waiter = this.#waiter;
-    if (waiter === null || !(this.complete || this.#fault !== null)) return;
     this.#waiter = null;
-    waiter(this.#fault ?? this.#joined());
+    waiter?.(this.#fault ?? this.#joined());
   }
 
   /**
@@ -85,7 +86,7 @@ export class Body {
         if (done instanceof RequestError) reject(done);
         else resolve(done);
       };
-      this.settle();
+      if (this.#settled) this.settle();
     });
   }
 

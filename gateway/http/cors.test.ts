@@ -4,6 +4,7 @@ import { ask } from "../../test/support/http-client.ts";
 import { startTestServer, type TestServer } from "../../test/support/http-server.ts";
 import { headerOf, sendRaw } from "../../test/support/raw-http.ts";
 import { checkedHeader } from "./answer.ts";
+import { createCors } from "./cors.ts";
 
 const PAGE = "https://app.example.org";
 const INFO = "/api/v1/info";
@@ -107,6 +108,10 @@ test("law 8: no text of a request comes back in a header field", async () => {
       const answer = await ask(gateway.port, { method, path: `${STREAM}?since=${mark}`, headers });
       expect(JSON.stringify(answer.headers)).not.toContain(mark);
     }
+});
+
+test("law 8: a list with an entry that cannot be sent is refused at the start", () => {
+  expect(() => createCors(["https://a.example.org\r\nx: y"])).toThrow("cannot be sent");
 });
 
 test("law 8: a value that would end its line is never sent", () => {

@@ -1,5 +1,5 @@
 /** Which pages of other origins may call (WHATWG Fetch 3.2). */
-import type { Header } from "./answer.ts";
+import { checkedHeader, type Header } from "./answer.ts";
 
 export interface Cors {
   /** Header fields for every answer to a request with this `Origin` (null without one). */
@@ -10,14 +10,15 @@ export interface Cors {
 
 /**
  * `allowedOrigins` are compared whole. A listed origin may send cookies; `*` lets all others call without. What goes out is always
- * text of the list, never of the request.
+ * text of the list, never of the request. Throws when an entry cannot stand in a header field.
  */
 export function createCors(allowedOrigins: readonly string[]): Cors {
   const everybody = allowedOrigins.includes("*");
   const listed = new Map<string, readonly Header[]>();
   for (const origin of allowedOrigins) {
     if (origin === "*") continue;
-    listed.set(origin, [["access-control-allow-origin", origin], ["access-control-allow-credentials", "true"], EXPOSED, VARY]);
+    const allowed = checkedHeader(["access-control-allow-origin", origin]);
+    listed.set(origin, [allowed, ["access-control-allow-credentials", "true"], EXPOSED, VARY]);
   }
   const others: Header[] = [];
   if (everybody) others.push(["access-control-allow-origin", "*"], EXPOSED);

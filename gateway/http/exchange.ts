@@ -1,7 +1,7 @@
 /** One request and its one answer. Beside `SseSink`, the only caller of a response of uWebSockets.js. */
 import type { BrokerLog } from "../broker/broker.ts";
-import { RequestError } from "../errors.ts";
-import { type Answer, checkedHeader, errorAnswer, internalError, statusLine } from "./answer.ts";
+import type { RequestError } from "../errors.ts";
+import { type Answer, errorAnswer, internalError, statusLine } from "./answer.ts";
 import { Body, type BodyBudget } from "./body.ts";
 import type { Cors } from "./cors.ts";
 import type { EngineApp, HttpResponse } from "./engine.ts";
@@ -177,8 +177,8 @@ export class Exchange {
 
   #writeHead(res: HttpResponse, answer: Answer, close: boolean): void {
     res.writeStatus(statusLine(answer.status));
-    for (const header of answer.headers) res.writeHeader(...checkedHeader(header));
-    for (const header of this.#context.cors.headersFor(fieldOf(this.head, "origin"))) res.writeHeader(...checkedHeader(header));
+    for (const [name, value] of answer.headers) res.writeHeader(name, value);
+    for (const [name, value] of this.#context.cors.headersFor(fieldOf(this.head, "origin"))) res.writeHeader(name, value);
     // Where the engine cannot close by itself, the client does.
     if (close) res.writeHeader("connection", "close");
   }
@@ -195,9 +195,16 @@ export class Exchange {
     else if (this.body!.complete) this.#send(this.#lingering.answer);
   }
 
+  /** Closes, with the answer that waits for the body when there is one. */
   #tooLate(): void {
-    if (this.#res === null || this.body!.complete) return;
-    this.#send(this.#lingering?.answer ?? { ...errorAnswer(bodyTimeout())!, close: true });
+    const res = this.#res;
+    if (res === null || this.body!.complete) return;
+    if (this.#lingering !== null) {
+      this.#send(this.#lingering.answer);
+      return;
+    }
+    this.#finish();
+    res.close();
   }
 
   #aborted(): void {
@@ -210,8 +217,4 @@ export class Exchange {
     if (this.#deadline !== null) clearTimeout(this.#deadline);
     if (this.#lingering !== null) clearInterval(this.#lingering.timer);
   }
-}
-
-function bodyTimeout(): RequestError {
-  return new RequestError("PENSTOCK_BODY_TIMEOUT", 408, `The body was not there within ${BODY_DEADLINE_MS / 1000} seconds.`);
 }

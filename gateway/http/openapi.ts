@@ -78,7 +78,7 @@ function publishOperation(): JsonObject {
         required: ["count", "last_id"],
         properties: { count: { type: "integer" }, last_id: { oneOf: [ref("schemas", "EventId"), { type: "null" }] } },
       }),
-      ...errors("400", "401", "403", "408", "413", "415", "422", "501"),
+      ...errors("400", "401", "403", "413", "415", "422", "501"),
       "503": {
         ...unavailable(
           "Not confirmed; it may still be stored. When a part is known to be stored, the body says how many events and the last id.",
@@ -311,7 +311,6 @@ const ERRORS = {
   "401": "The caller is not known. Always with WWW-Authenticate.",
   "403": "The caller may not do this to this run.",
   "406": "Accept refuses the only type that there is.",
-  "408": "The body was not there in time.",
   "413": "The body or an event is too large.",
   "415": "The body is compressed, or its type is not JSON.",
   "422": "The run id or the batch has the wrong shape.",

@@ -2,7 +2,7 @@
  * The query of a stream or a history page, by the rules of URLSearchParams (WHATWG URL 5): `+` is a space, `%zz` stays as it stands,
  * bytes that are no UTF-8 become U+FFFD. Names are case-sensitive, unknown ones are ignored.
  */
-import { parseEventId } from "../../protocol/event-id.ts";
+import { parseEventId, ZERO_ID } from "../../protocol/event-id.ts";
 import type { Position } from "../broker/broker.ts";
 import { RequestError } from "../errors.ts";
 import { EVERYTHING, type Filter, makeFilter } from "../stream/filter.ts";
@@ -27,7 +27,11 @@ export function positionOf(head: RequestHead, query: URLSearchParams): Position 
   const headers = head.fields.get("last-event-id") ?? [];
   if (headers.length > 1) throw twice("Last-Event-ID");
   const since = single(query, "since");
-  if (headers.length === 1 && headers[0] !== "") return { id: eventId("Last-Event-ID", headers[0]!), exact: true };
+  if (headers.length === 1 && headers[0] !== "") {
+    const id = eventId("Last-Event-ID", headers[0]!);
+    // 0-0 is before everything, and never an entry.
+    return { id, exact: id !== ZERO_ID };
+  }
   return since === null ? null : { id: eventId("since", since), exact: false };
 }
 

@@ -210,4 +210,13 @@ describe("rights", () => {
     expect((await ask(guarded.port, { path, headers: TOKEN })).status).toBe(200);
     await guarded.close();
   });
+
+  test("a large body waits while the caller is looked up, and is whole afterwards", async () => {
+    const guarded = await startTestServer({ authenticator: oneToken(true) });
+    const events = Array.from({ length: 100 }, () => ({ kind: "token", payload: { text: "x".repeat(60_000) } }));
+    const headers = { ...TOKEN, ...JSON_TYPE };
+    const answer = await ask(guarded.port, { method: "POST", path: EVENTS, headers, body: JSON.stringify({ events }) });
+    expect(jsonOf(answer)["count"]).toBe(100);
+    await guarded.close();
+  });
 });

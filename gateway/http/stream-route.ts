@@ -41,7 +41,12 @@ export function openStream({ exchange, runId, identity }: RunCall, services: Str
   sink.begin(headersOf(fieldOf(head, "origin"), services), openingLines(1_000 + Math.floor(Math.random() * 1_000)));
   // A page that reconnects asks with the same URL: where it stopped counts more than where it once began.
   const begin = position === null ? tail : null;
-  sink.attach(slot.open({ position, tail: begin, filter, expiresAt: identity.expiresAt, sink }));
+  try {
+    sink.attach(slot.open({ position, tail: begin, filter, expiresAt: identity.expiresAt, sink }));
+  } catch (error) {
+    sink.abort();
+    throw error;
+  }
 }
 
 /** Counts a stream that was not opened; the run table counts those that it has no place for. */
