@@ -1,5 +1,6 @@
 /** One worker: the broker, the runs that its clients watch, and the HTTP server, made from the configuration. */
 
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Authenticator } from "../auth/authenticator.ts";
 import { createAuthenticator } from "../auth/create.ts";
 import type { Broker } from "../broker/broker.ts";
@@ -73,6 +74,10 @@ class Worker implements WorkerHandle {
   async drain(seconds: number): Promise<void> {
     this.#server?.startDraining();
     await this.#table?.drain(seconds, this.#config.drain.frames);
+    // What was written last is on its way: who reads it closes the connection, as each answer of a drain asks.
+    for (let waited = 0; waited < FAREWELL_MS && (this.#server?.connections ?? 0) > 0; waited += FAREWELL_STEP_MS) {
+      await sleep(FAREWELL_STEP_MS);
+    }
   }
 
   snapshot(): Promise<MetricsSnapshot> {
@@ -100,6 +105,9 @@ class Worker implements WorkerHandle {
     await this.#broker?.close();
   }
 }
+
+const FAREWELL_MS = 1_000;
+const FAREWELL_STEP_MS = 20;
 
 function tableSettings({ flow, streaming }: GatewayConfig): TableSettings {
   return {
