@@ -14,6 +14,8 @@ export interface RedisClusterOptions extends Omit<RedisServerOptions, "host" | "
   readonly nodeTimeoutMs?: number;
   /** The address of each node; all on 127.0.0.1 otherwise. */
   readonly hostOf?: (index: number) => string;
+  /** More arguments of one node. */
+  readonly argsOf?: (index: number) => readonly string[];
   /** One port for all nodes, when their addresses differ. */
   readonly port?: number;
 }
@@ -33,13 +35,20 @@ export interface RedisCluster {
 }
 
 export async function startRedisCluster(options: RedisClusterOptions = {}): Promise<RedisCluster> {
-  const { masters: masterCount = 3, replicas = 1, nodeTimeoutMs = 2_000, hostOf, port, args = [], ...rest } = options;
+  const { masters: masterCount = 3, replicas = 1, nodeTimeoutMs = 2_000, hostOf, argsOf, port, args = [], ...rest } = options;
   const nodes: RedisServer[] = [];
   for (let index = 0; index < masterCount * (1 + replicas); index++) {
     const host = hostOf?.(index) ?? "127.0.0.1";
     const clusterArgs = ["--cluster-enabled", "yes", "--cluster-node-timeout", `${nodeTimeoutMs}`];
     const bus = ["--cluster-port", `${await freePort(host)}`];
-    nodes.push(await startRedis({ ...rest, host, ...(port ? { port } : {}), args: [...clusterArgs, ...bus, ...args] }));
+    nodes.push(
+      await startRedis({
+        ...rest,
+        host,
+        ...(port ? { port } : {}),
+        args: [...clusterArgs, ...bus, ...args, ...(argsOf?.(index) ?? [])],
+      }),
+    );
   }
   const first = nodes[0]!;
   const cluster = new Cluster(nodes);
@@ -116,7 +125,7 @@ class Cluster implements RedisCluster {
   }
 }
 
-/** Frees a helper name for callers that need the raw tool, as `redis-cli --cluster reshard`. */
+/** `redis-cli --cluster …`, as to move slots. */
 export async function redisClusterTool(...args: string[]): Promise<string> {
   const { stdout } = await run("redis-cli", ["--cluster", ...args], { timeout: 60_000, maxBuffer: 64 * 1024 * 1024 });
   return stdout;

@@ -16,7 +16,7 @@ export interface RedisProxyOptions {
 export interface RedisProxy {
   readonly url: string;
   readonly port: number;
-  /** Stops passing bytes on, in both directions, on the connections with this name (CLIENT SETNAME), or on all. */
+  /** Stops passing bytes on, in both directions: on those open now with this name (CLIENT SETNAME), or on all, new ones too. */
   freeze(name?: string): void;
   thaw(): void;
   /** Ends all connections. */
@@ -61,7 +61,7 @@ class Relay implements RedisProxy {
   readonly #links = new Set<Link>();
   #host = "127.0.0.1";
   #target: number;
-  #frozen: string | true | null = null;
+  #isFrozen = false;
 
   constructor(port: number, options: RedisProxyOptions) {
     this.#target = port;
@@ -69,7 +69,7 @@ class Relay implements RedisProxy {
     this.#server = createServer((client) => {
       const link = new Link(client, connect(this.#target, this.#host), this.#options, () => this.#links.delete(link));
       this.#links.add(link);
-      link.isFrozen = () => this.#frozen === true || (this.#frozen !== null && link.name === this.#frozen);
+      link.isFrozen = this.#isFrozen;
     });
   }
 
@@ -91,11 +91,12 @@ class Relay implements RedisProxy {
   }
 
   freeze(name?: string): void {
-    this.#frozen = name ?? true;
+    this.#isFrozen = name === undefined;
+    for (const link of this.#links) if (name === undefined || link.name === name) link.isFrozen = true;
   }
 
   thaw(): void {
-    this.#frozen = null;
+    this.#isFrozen = false;
     for (const link of this.#links) link.release();
   }
 
@@ -117,7 +118,7 @@ class Relay implements RedisProxy {
 /** One connection: answers stay in the order of the commands, whoever gave them. */
 class Link {
   name = "";
-  isFrozen = (): boolean => false;
+  isFrozen = false;
   readonly #client: Socket;
   readonly #server: Socket;
   readonly #onClose: () => void;
@@ -140,6 +141,7 @@ class Link {
   }
 
   release(): void {
+    this.isFrozen = false;
     const held = this.#held;
     this.#held = [];
     for (const pass of held) pass();
@@ -152,7 +154,7 @@ class Link {
   }
 
   #pass(pass: () => void): void {
-    if (this.isFrozen()) this.#held.push(pass);
+    if (this.isFrozen) this.#held.push(pass);
     else pass();
   }
 

@@ -16,6 +16,8 @@ export interface RedisServerOptions {
   readonly port?: number;
   /** More arguments of redis-server, as `["--appendonly", "yes"]`. Nothing is kept over a restart unless they say so. */
   readonly args?: readonly string[];
+  /** More arguments, that go with the address; asked again at each start. */
+  readonly argsAt?: (host: string, port: number) => readonly string[];
   /** Serves TLS alone on the port. */
   readonly tls?: Certificates;
   /** What `cli` signs in with; the server must know it by `args`. */
@@ -110,7 +112,7 @@ class Server implements RedisServer {
   }
 
   async #launchOnce(): Promise<void> {
-    const { tls, sentinelConfig, args = [], prefix = [] } = this.#options;
+    const { tls, sentinelConfig, args = [], argsAt = () => [], prefix = [] } = this.#options;
     const listen = tls
       ? ["--port", "0", "--tls-port", `${this.port}`, "--tls-ca-cert-file", tls.ca, "--tls-cert-file", tls.cert].concat([
           "--tls-key-file",
@@ -126,7 +128,7 @@ class Server implements RedisServer {
     const base = ["--bind", this.host, "--dir", this.directory, "--logfile", join(this.directory, "redis.log"), ...listen];
     const data = ["--save", "", "--protected-mode", "no", "--repl-diskless-sync-delay", "0"];
     const command = [...prefix, "redis-server"];
-    if (sentinelConfig === undefined) command.push(...base, ...data, ...args);
+    if (sentinelConfig === undefined) command.push(...base, ...data, ...args, ...argsAt(this.host, this.port));
     else command.push(await this.#writeSentinelConfig(sentinelConfig), "--sentinel");
     const child = spawn(command[0]!, command.slice(1), { stdio: ["ignore", "ignore", "pipe"] });
     this.#child = child;
