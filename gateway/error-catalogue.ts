@@ -52,11 +52,6 @@ export const ERRORS: Readonly<Record<string, ErrorEntry>> = {
     wayOut: "Send `Content-Type: application/json`, and the body as it is.",
   },
   PENSTOCK_BODY_TOO_LARGE: { status: 413, meaning: "The body is larger than 16 MiB.", wayOut: "Publish in smaller batches." },
-  PENSTOCK_BODY_TIMEOUT: {
-    status: 408,
-    meaning: "The last byte of the body was not there 12 s after the head.",
-    wayOut: "Publish in smaller batches, or over a faster line.",
-  },
   PENSTOCK_BODIES_BUSY: {
     status: 503,
     meaning: "The bodies that are being received take all the memory that is set aside for them.",

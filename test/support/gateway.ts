@@ -232,6 +232,8 @@ function environmentOf(options: GatewayOptions): NodeJS.ProcessEnv {
   for (const [name, value] of Object.entries(process.env)) {
     if (!/^(PENSTOCK_|ZENML_|UWS_|VITEST|NODE_OPTIONS)/.test(name)) env[name] = value;
   }
+  // As scripts/penstock sets it.
+  env["MALLOC_MMAP_THRESHOLD_"] = "32768";
   env["PENSTOCK_DRAIN_DELAY_SECONDS"] = "0";
   env["PENSTOCK_DRAIN_SECONDS"] = "1";
   if (options.redisUrl !== undefined) env["ZENML_REDIS_BROKER_URL"] = options.redisUrl;
