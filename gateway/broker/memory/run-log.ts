@@ -111,7 +111,7 @@ export class RunLog {
   #gap(position: Position, behind: number, removed: number, to: EventId | null): Gap | null {
     const { id } = position;
     const found = id === this.#newest || (behind > 0 && this.#ids.at(behind - 1) === id);
-    const retention: Gap = { reason: "retention", from: id, to, missed: null };
+    const retention: Gap = { reason: "retention", from: id === ZERO_ID ? null : id, to, missed: null };
     const missed = Math.max(0, removed - behind);
     if (found) return missed === 0 ? null : { ...retention, missed };
     // Before all ids that are known, and others were here once: how many cannot be told.
