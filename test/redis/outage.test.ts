@@ -110,6 +110,16 @@ describe("Redis", () => {
     await other.stop();
   }, 60_000);
 
+  test("a replica without its master, that answers reads with errors: an outage, though connections are up", async () => {
+    await server.cli("CONFIG", "SET", "replica-serve-stale-data", "no");
+    await server.cli("REPLICAOF", "127.0.0.1", `${await freePort()}`);
+    await expectRefused(2);
+    await expectOutage();
+    expect(tested.broker.health().detail).toContain("MASTERDOWN");
+    await server.cli("REPLICAOF", "NO", "ONE");
+    await expectRecovery([0, 1]);
+  }, 60_000);
+
   test("one connection of the pair cut, the other not: both are made anew, and nothing is missed", async () => {
     for (const name of ["penstock-wake", "penstock-read"]) {
       const line = (await server.cli("CLIENT", "LIST")).split("\n").find((client) => client.includes(`name=${name}`));

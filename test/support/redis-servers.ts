@@ -1,6 +1,7 @@
 /** Real Redis servers for tests: each on a free loopback port with a directory of its own, gone when the test process ends. */
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -136,7 +137,7 @@ class Server implements RedisServer {
     child.stderr!.setEncoding("utf8").on("data", (text: string) => {
       complaint += text;
     });
-    running.add(child);
+    running.set(child, this.directory);
     let failure: Error | null = null;
     child.once("error", (error) => {
       failure = error;
@@ -223,10 +224,14 @@ class Server implements RedisServer {
   }
 }
 
-const running = new Set<ChildProcess>();
+/** Servers that run, and their directories. */
+const running = new Map<ChildProcess, string>();
 
 function killAll(): void {
-  for (const child of running) child.kill("SIGKILL");
+  for (const [child, directory] of running) {
+    child.kill("SIGKILL");
+    rmSync(directory, { recursive: true, force: true });
+  }
   running.clear();
 }
 

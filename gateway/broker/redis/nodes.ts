@@ -2,8 +2,9 @@
 import calculateSlot from "cluster-key-slot";
 import type { BrokerHealth, BrokerLog, BrokerMetrics } from "../broker.ts";
 import { backoffMs } from "./backoff.ts";
+import { findCanaryName } from "./canary.ts";
 import type { Keys } from "./keys.ts";
-import { findCanaryName, type NodeOptions, RedisNode } from "./node.ts";
+import { type NodeOptions, RedisNode } from "./node.ts";
 import type { Pair } from "./pair.ts";
 import type { RunReader } from "./reader.ts";
 import type { ReaderHost, ReaderSettings } from "./reader-host.ts";
@@ -231,9 +232,9 @@ export class Nodes {
 
   #giveCanary(node: RedisNode): void {
     const { keys } = this.#options;
-    if (node.canaryKey !== null && this.nodeFor(node.canaryKey) === node) return;
+    if (node.canary.key !== null && this.nodeFor(node.canary.key) === node) return;
     const name = findCanaryName((candidate) => this.nodeFor(keys.canary(candidate)) === node);
-    if (name !== null) node.canaryKey = keys.canary(name);
+    if (name !== null) node.canary.key = keys.canary(name);
   }
 
   #eventsOf(self: () => RedisNode): NodeOptions["events"] {
@@ -260,7 +261,8 @@ export class Nodes {
       commandConnected: (difference) => count("command", difference),
       commandReconnects: () => metrics.redisReconnect("command"),
       suspicious: () => this.refreshSoon(),
-      changed: () => this.#noteHealth(),
+      // A pair that is not up yet, or no more, tells of it itself.
+      changed: () => self().pair.isReady && this.#noteHealth(),
     };
   }
 

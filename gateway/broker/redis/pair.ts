@@ -3,7 +3,6 @@
  * changed since it was read, once, on the wake connection; so the cost does not grow with the runs that nothing happens in.
  * If either connection goes, the other goes with it, and all runs are read anew: tracking ends without a word.
  */
-
 import { Answers } from "./answers.ts";
 import { backoffMs } from "./backoff.ts";
 import type { Command } from "./command-client.ts";
@@ -15,6 +14,7 @@ import type { RunReader } from "./reader.ts";
 import type { ReaderHost, ReaderSettings } from "./reader-host.ts";
 import { ReaderSet } from "./reader-set.ts";
 import { type Reply, ReplyError } from "./resp.ts";
+import { Sweep } from "./sweep.ts";
 import type { Address, Credentials, TlsSettings } from "./target.ts";
 
 export interface PairOptions {
@@ -71,12 +71,13 @@ export class Pair implements ReaderHost {
   #retryAt = 0;
   /** Since when nothing could be read; 0 while reading works. */
   #downSince = performance.now();
+  /** Since when Redis answers reads with errors; 0 while it does not. */
+  #unreadableSince = 0;
   #pingAt = 0;
   /** A key whose change must be told, until it has been; and by when, once it was changed. */
   #canaryKey: string | null = null;
   #noticeBy = Number.POSITIVE_INFINITY;
-  #sweptTo = 0;
-  #sweptAt = 0;
+  readonly #sweep: Sweep;
   #identity = "";
   #identityAt = 0;
   #failure = "not connected yet";
@@ -86,6 +87,7 @@ export class Pair implements ReaderHost {
     this.#options = options;
     this.address = options.address;
     this.settings = options.settings;
+    this.#sweep = new Sweep(options.settings.sweepMs);
   }
 
   get isReady(): boolean {
@@ -130,6 +132,15 @@ export class Pair implements ReaderHost {
     return reply;
   }
 
+  /** Whether a real read was answered with entries: an error that all reads get is an outage of all runs, though the connection is up. */
+  noteReading(works: boolean, now: number): void {
+    if (!works && this.#unreadableSince === 0) this.#unreadableSince = now;
+    if (!works || this.#unreadableSince === 0) return;
+    this.#unreadableSince = 0;
+    this.#queue = [...this.#readers.all];
+    this.#pump();
+  }
+
   /** The key was changed: without a notice of it in time, tracking leads nowhere and is set up anew. */
   noticeDue(now: number): void {
     if (this.#canaryKey !== null) this.#noticeBy = now + this.#options.timeoutMs;
@@ -161,7 +172,11 @@ export class Pair implements ReaderHost {
   }
 
   settled(reader: RunReader): void {
-    if (reader.failingSince === 0) this.#failing.delete(reader);
+    if (reader.failingSince === 0) {
+      this.#failing.delete(reader);
+      // Before the canary has seen it: it must not be an outage again.
+      if (this.#unreadableSince !== 0) this.noteReading(true, 0);
+    }
     this.#fallback?.settled(reader, performance.now());
     if (!this.#starters.delete(reader)) return;
     this.#failures = 0;
@@ -177,13 +192,16 @@ export class Pair implements ReaderHost {
     if (this.#isReady) {
       this.#keepAlive(now);
       this.#fallback?.tick(now);
-      this.#sweep(now);
+      this.#sweep.tick(this.#readers.all, now, (reader) => {
+        if (now - reader.readAt >= this.settings.sweepMs / 2) reader.sweep(now);
+      });
       this.#retryFailing(now);
-    } else {
-      if (!this.#isArming && now >= this.#retryAt) this.#arm();
-      if (now - this.#downSince >= this.#options.timeoutMs) {
-        for (const reader of this.#readers.all) reader.tellOutage();
-      }
+    } else if (!this.#isArming && now >= this.#retryAt) {
+      this.#arm();
+    }
+    const since = this.#isReady ? this.#unreadableSince : this.#downSince;
+    if (since !== 0 && now - since >= this.#options.timeoutMs) {
+      for (const reader of this.#readers.all) reader.tellOutage();
     }
   }
 
@@ -232,7 +250,8 @@ export class Pair implements ReaderHost {
     this.#isReady = true;
     this.#wasUp = true;
     this.#downSince = 0;
-    this.#sweptAt = this.#pingAt = this.#identityAt = performance.now();
+    this.#pingAt = this.#identityAt = performance.now();
+    this.#sweep.start(this.#pingAt);
     events.connected("read", 1);
     if (this.#wake !== null) events.connected("wake", 1);
     this.#starters.clear();
@@ -256,10 +275,10 @@ export class Pair implements ReaderHost {
   }
 
   #makeFallback(refusal: string): Fallback {
-    const { address, credentials, tls, timeoutMs, maxBlocked, events } = this.#options;
+    const { events, ...options } = this.#options;
     const onMode = (mode: "blocking" | "polling"): void => events.mode(mode, refusal);
     const connected = (difference: 1 | -1): void => events.connected("wake", difference);
-    return new Fallback({ address, credentials, tls, timeoutMs, maxBlocked, onMode, connected }, this.#readers.all);
+    return new Fallback({ ...options, onMode, connected }, this.#readers.all);
   }
 
   #tryFailed(error: unknown): void {
@@ -299,17 +318,15 @@ export class Pair implements ReaderHost {
     this.#fallback?.close();
     this.#fallback = null;
     this.#forgetCanary();
+    this.#unreadableSince = 0;
     this.#isReady = false;
-    const [read, wake] = [this.#read, this.#wake];
-    this.#read = this.#wake = null;
     this.#queue = [];
     this.#failing.clear();
     for (const reader of this.#readers.all) reader.reset();
-    read?.close();
-    wake?.close();
+    this.#read?.close();
+    this.#wake?.close();
+    this.#read = this.#wake = null;
   }
-
-  // --- reading ---------------------------------------------------------------------------------------------------------------
 
   #pump(): void {
     while (this.#starters.size < FIRST_READS) {
@@ -342,22 +359,6 @@ export class Pair implements ReaderHost {
         if (now - reader.failingSince >= this.#options.timeoutMs) reader.tellOutage();
         if (now >= reader.retryAt) reader.retry();
       }
-    }
-  }
-
-  #sweep(now: number): void {
-    const { all } = this.#readers;
-    const count = all.length;
-    const due = Math.floor(((now - this.#sweptAt) / this.settings.sweepMs) * count);
-    if (due === 0) {
-      if (count === 0) this.#sweptAt = now;
-      return;
-    }
-    this.#sweptAt = now;
-    for (let looked = Math.min(due, count); looked > 0; looked--) {
-      if (this.#sweptTo >= all.length) this.#sweptTo = 0;
-      const reader = all[this.#sweptTo++]!;
-      if (now - reader.readAt >= this.settings.sweepMs / 2) reader.sweep(now);
     }
   }
 

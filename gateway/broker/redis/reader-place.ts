@@ -97,6 +97,12 @@ export class ReaderPlace {
     return unreadMs < ttlMs && now >= this.#expiresAt - EXPIRY_SLACK_MS;
   }
 
+  /** The count began anew behind the cursor: another stream has come under the same name, and the one before was not seen to go. */
+  isReplaced(info: StreamInfo): boolean {
+    const isLater = info.firstId !== null && compareEventIds(info.firstId, this.cursor) > 0;
+    return isLater && info.added !== null && info.added < this.#added;
+  }
+
   /** Waits for the key to come back. */
   keyIsGone(held: EventId): void {
     this.#held = held;

@@ -291,6 +291,8 @@ export class RunReader implements ReplyHandler {
       this.#keyIsMissing(now, unreadMs);
       return;
     }
+    // It expired and came back between two reads: as if it had been seen to be gone.
+    if (place.isReplaced(info) && place.isExpired(unreadMs, this.host.settings.streamTtlMs, now)) place.keyIsGone(place.cursor);
     const rows = rowsOf(Array.isArray(read) ? read : null);
     const found = rows.length > 0 && idOf(rows[0]!) === place.cursor;
     const start = found ? 1 : 0;
