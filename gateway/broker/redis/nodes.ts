@@ -51,6 +51,8 @@ export class Nodes {
   #refreshNotBefore = 0;
   #isClosed = false;
   #isTroubled = false;
+  /** A Redis that has not answered by then was away when we started: nothing that changes would tell of it. */
+  #firstLookAt = Number.POSITIVE_INFINITY;
   readonly #modes = new WeakMap<RedisNode, ReadMode>();
   readonly #connected = { command: 0, read: 0, wake: 0 };
 
@@ -77,6 +79,7 @@ export class Nodes {
   run(): void {
     this.#ticker = setInterval(() => this.#tick(performance.now()), TICK_MS);
     this.#ticker.unref();
+    this.#firstLookAt = performance.now() + this.#options.timeoutMs;
     this.#tick(performance.now());
   }
 
@@ -298,6 +301,10 @@ export class Nodes {
       if (now - reader.failingSince >= this.#options.timeoutMs) reader.tellOutage();
     }
     if (now >= this.#refreshAt && this.#refreshing === null) void this.refresh();
+    if (now >= this.#firstLookAt) {
+      this.#firstLookAt = Number.POSITIVE_INFINITY;
+      this.#noteHealth();
+    }
   }
 
   /** One connection is for commands, one for reading what the others wait for. */
@@ -323,7 +330,7 @@ export class Nodes {
     const { readable, detail } = this.health();
     if (readable === !this.#isTroubled) return;
     this.#isTroubled = !readable;
-    if (readable) log.info({ detail }, "Redis answers again; reading goes on.");
+    if (readable) log.info({}, "Redis answers again; reading goes on.");
     else log.warn({ detail }, "Redis does not answer; streams wait, and reading goes on when it is back.");
   }
 }
