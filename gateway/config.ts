@@ -3,7 +3,7 @@
  * schema` and docs/configuration.md are made from this. `loadConfig` (gateway/config/load.ts) reads it from its sources.
  */
 import * as z from "zod";
-import { boolean, bytes, choice, integer, list, nullable, number, positive, text } from "./config/kinds.ts";
+import { boolean, bytes, choice, host, integer, list, nullable, number, positive, text } from "./config/kinds.ts";
 import { group, setting, type ZenmlVariable } from "./config/setting.ts";
 
 const DAY_SECONDS = 86_400;
@@ -216,7 +216,8 @@ const auth = group({
   }),
   jwt: group({
     jwksUrl: setting({
-      kind: nullable(text("an http:// or https:// URL", /^https?:\/\/\S+$/)),
+      // Without credentials: they would stand in the log when the issuer is away.
+      kind: nullable(text("an http:// or https:// URL without a user name", /^https?:\/\/[^\s/?#@]+([/?#]\S*)?$/)),
       default: null,
       about: "Where the issuer publishes its keys.",
       flag: "--jwks-url",
@@ -267,14 +268,14 @@ const auth = group({
 /** The schema of a configuration file. */
 export const configSchema = z.strictObject({
   host: setting({
-    kind: text("an address or host name", /^\S+$/),
+    kind: host(),
     default: "127.0.0.1",
     about: "Address to serve on.",
     flag: "--host",
   }),
   port: setting({ kind: integer(0, 65_535), default: 8_080, about: "Port to serve on; 0: any free one.", flag: "--port" }),
   adminHost: setting({
-    kind: nullable(text("an address or host name", /^\S+$/)),
+    kind: nullable(host()),
     default: null,
     about: "Address of /metrics, /healthz and /readyz; null: that of `host`.",
     flag: "--admin-host",

@@ -54,7 +54,8 @@ export const ERRORS: Readonly<Record<string, ErrorEntry>> = {
   PENSTOCK_BODY_TOO_LARGE: { status: 413, meaning: "The body is larger than 16 MiB.", wayOut: "Publish in smaller batches." },
   PENSTOCK_BODIES_BUSY: {
     status: 503,
-    meaning: "The bodies that are being received take all the memory that is set aside for them.",
+    meaning:
+      "The bodies that are being received, or the long answers that are being sent, take all the memory that is set aside for them.",
     wayOut: "Retry after the seconds in Retry-After.",
   },
   PENSTOCK_INVALID_JSON: {

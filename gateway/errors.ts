@@ -65,6 +65,7 @@ export class ListenError extends PenstockError {
       cause.code === "EADDRINUSE"
         ? "is taken by another program; choose another port"
         : `cannot be listened on (${cause.code ?? cause.message}); choose another address or port`;
-    super("PENSTOCK_LISTEN", `${host}:${port} ${why} with ${flag}.`, null, { cause });
+    const address = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+    super("PENSTOCK_LISTEN", `${address} ${why} with ${flag}.`, null, { cause });
   }
 }

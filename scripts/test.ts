@@ -9,19 +9,23 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { closingLine, notesOf, readReport } from "./test/summary.ts";
 import { bringTools } from "./test/tools.ts";
 
-const root = new URL("..", import.meta.url).pathname;
+const root = fileURLToPath(new URL("..", import.meta.url));
 const given = process.argv.slice(2);
 const soak = given.includes("--soak");
-const passed = given.filter((argument) => argument !== "--soak");
+const handedOn = given.filter((argument) => argument !== "--soak");
 const folder = mkdtempSync(join(tmpdir(), "penstock-test-"));
 const notesFile = join(folder, "notes");
 const reportFile = join(folder, "report.json");
 
-// A Ctrl-C reaches the tests as well; they end first, and then this.
-process.on("SIGINT", () => {});
+// A Ctrl-C reaches what runs at the moment as well; that ends first, and then this.
+let interrupted = false;
+process.on("SIGINT", () => {
+  interrupted = true;
+});
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 const missing = bringTools(root);
@@ -31,7 +35,7 @@ if (missing.length > 0 && process.env["CI"]) {
 }
 
 const failedChecks: string[] = [];
-if (!soak && passed.length === 0) {
+if (!soak && handedOn.length === 0) {
   if ((await run("tsc", ["--noEmit"])) !== 0) failedChecks.push("types (tsc --noEmit)");
   if ((await run("biome", ["check", "."])) !== 0) failedChecks.push("style (biome check)");
   // Ahead of the tests, which wait for them for minutes otherwise.
@@ -40,7 +44,7 @@ if (!soak && passed.length === 0) {
 }
 const exclude = missing.flatMap((tool) => tool.files.flatMap((file) => ["--exclude", file]));
 const reporters = ["--reporter=default", "--reporter=json", `--outputFile.json=${reportFile}`];
-const exitCode = await run("vitest", ["run", ...reporters, ...exclude, ...passed]);
+const exitCode = await run("vitest", ["run", ...reporters, ...exclude, ...handedOn]);
 
 const result = readReport(reportFile, failedChecks.length, exitCode);
 const notes = [...notesOf(notesFile), ...missing.map((tool) => `${tool.name}: ${tool.files.length} test files. ${tool.wayOut}`)];
@@ -55,6 +59,6 @@ function run(command: string, args: string[]): Promise<number> {
   const child = spawn(command, args, { cwd: root, stdio: "inherit", env });
   return new Promise((resolve, reject) => {
     child.on("error", reject);
-    child.on("exit", (code) => resolve(code ?? 1));
+    child.on("exit", (code) => (interrupted ? process.exit(130) : resolve(code ?? 1)));
   });
 }

@@ -23,7 +23,8 @@ let rsa: Keys;
 let ec: Keys;
 let issuer: Server;
 let jwksUrl: string;
-let published: object = { keys: [] };
+/** Null: the issuer fails. */
+let published: object | null = { keys: [] };
 let fetched = 0;
 let open: Authenticator | null = null;
 
@@ -34,7 +35,8 @@ beforeAll(async () => {
   ]);
   issuer = createServer((_, response) => {
     fetched++;
-    response.setHeader("content-type", "application/json").end(JSON.stringify(published));
+    if (published === null) response.writeHead(500).end();
+    else response.setHeader("content-type", "application/json").end(JSON.stringify(published));
   });
   await new Promise<void>((resolve) => issuer.listen(0, "127.0.0.1", resolve));
   jwksUrl = `http://127.0.0.1:${(issuer.address() as AddressInfo).port}/jwks`;
@@ -199,6 +201,7 @@ describe("tokens checked by a key file", () => {
 describe("a key file that cannot be used stops the start", () => {
   it.each([
     ["a short secret", "hunter2", /secret of 7 bytes; write at least 32/],
+    ["a short secret as a JWK", '{"kty":"oct","k":"aHVudGVyMg"}', /secret of 7 bytes; write at least 32/],
     ["a private key", "-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----", /private key; write the public one/],
     ["a broken PEM", "-----BEGIN PUBLIC KEY-----\nMIIE\n-----END PUBLIC KEY-----", /neither a public key nor a certificate/],
     ["a private JWK", '{"kty":"RSA","d":"AQ"}', /private key; write the public one/],
@@ -233,6 +236,27 @@ describe("tokens checked by the issuer's keys", () => {
     const authenticator = start({ jwksUrl: "http://127.0.0.1:1/jwks" });
     const error = await refusal(authenticator, await token(rsa.privateKey));
     expect(error).toMatchObject({ status: 503, code: "PENSTOCK_AUTH_UNAVAILABLE" });
-    expect(log.entries.at(-1)).toMatchObject({ level: "error", message: "keys of the issuer cannot be fetched" });
+    expect(log.entries.at(-1)).toMatchObject({ level: "error", message: expect.stringMatching(/^keys of the issuer cannot/) });
+  });
+
+  it("an issuer that is away is not asked at every token, nor told of in the log each time, and counts again when it is back", async () => {
+    published = null;
+    const authenticator = start({ jwksUrl });
+    fetched = 0;
+    log.entries.length = 0;
+    const jwt = await token(rsa.privateKey, { kid: "one" });
+    const refusals = await Promise.all(Array.from({ length: 20 }, () => refusal(authenticator, jwt)));
+    for (let n = 0; n < 20; n++) refusals.push(await refusal(authenticator, jwt));
+    expect(new Set(refusals.map(({ status }) => status))).toEqual(new Set([503]));
+    expect(fetched).toBe(1);
+    expect(log.entries).toHaveLength(1);
+    published = { keys: [{ ...(await exportJWK(rsa.publicKey)), kid: "one", alg: "RS256" }] };
+    await waitFor("the issuer is asked again", () =>
+      ask(authenticator, jwt).then(
+        () => true,
+        () => false,
+      ),
+    );
+    expect(log.entries.map(({ level }) => level)).toEqual(["error", "info"]);
   });
 });

@@ -116,6 +116,7 @@ describe("a tokens file that cannot be used stops the start, without a word of i
     ["an unknown field", `tokens: [{id: a, tokn: ${READER}}]`, /at tokens\.0: tokn is not known here/],
     ["no name", `tokens: [{token: ${READER}}]`, /at tokens\.0\.id: write/],
     ["a short token", "tokens: [{id: a, token: abc}]", /at tokens\.0\.token: write a token of at least 16/],
+    ["a token that no header can carry", `tokens: [{id: a, token: "${READER} ${READER}"}]`, /at tokens\.0\.token: write a token/],
     ["a digest that is none", `tokens: [{id: a, sha256: ${READER}}]`, /at tokens\.0\.sha256: write the SHA-256/],
     [
       "both token and digest",

@@ -23,7 +23,12 @@ const entry = z.strictObject({
     .string()
     .regex(/^[0-9a-f]{64}$/i, { error: "write the SHA-256 of the token as 64 hexadecimal digits" })
     .optional(),
-  token: z.string().min(16, { error: "write a token of at least 16 characters" }).optional(),
+  token: z
+    .string()
+    .regex(/^(?=.{16})[A-Za-z0-9._~+/-]+=*$/, {
+      error: "write a token of at least 16 characters, out of letters, digits and ._~+/-",
+    })
+    .optional(),
   rights: z
     .array(z.enum(["read", "publish"], { error: "write read or publish" }))
     .min(1, { error: "write read, publish, or both" })

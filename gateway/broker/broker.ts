@@ -36,7 +36,10 @@ export interface HistoryPage {
   readonly gap: Gap | null;
   /** Strictly behind the position, rising, without holes. */
   readonly entries: readonly StoredEntry[];
-  /** Where to read on; null is still "before everything" (the stream is empty and has never held anything that is known). */
+  /**
+   * Where to read on, to be passed back as it is: it may know more than it shows. Null is still "before everything" (the stream is empty
+   * and has never held anything that is known).
+   */
   readonly next: Position | null;
   /** True when nothing lay behind `next` at the moment of reading. */
   readonly atHead: boolean;
@@ -44,6 +47,8 @@ export interface HistoryPage {
   readonly newest: EventId | null;
   /** Id of the run's end as its mark has it (`markEnded`), null without a mark. */
   readonly endedId: EventId | null;
+  /** Up to this id entries were deleted from the middle, before others that are kept; absent where that does not happen. */
+  readonly deletedUpTo?: EventId;
 }
 
 /** The youngest stretch of a stream, with which a watch begins. */
@@ -55,6 +60,8 @@ export interface Tail {
   readonly after: EventId | null;
   readonly newest: EventId | null;
   readonly endedId: EventId | null;
+  /** As in `HistoryPage`. */
+  readonly deletedUpTo?: EventId;
 }
 
 /** Hears what happens in one run. Calls come one at a time, never inside `watch` itself, and in the order of the stream. */
@@ -64,9 +71,9 @@ export interface RunObserver {
   /** New entries, each behind the one before; after a gap, from the gap's end. */
   onEntries(entries: readonly StoredEntry[]): void;
   /**
-   * Something was lost here: `retention` or `rollback`. After `rollback` ids may start lower than before. `newest` is an id that stands
-   * for everything known at this moment: a reader that resumes there hears of this loss no more (the newest entry kept, else the
-   * stream's last-generated-id); null when the stream holds nothing. The entries behind the gap come by onEntries in the same turn.
+   * Something was lost here: `retention` or `rollback`. After `rollback` ids may start lower than before. `newest` is the newest id that
+   * the stream has given out, kept or not; null when there is no stream. A reader that resumes there hears of this loss no more, and
+   * nothing of it lies behind. The entries behind the gap come by onEntries in the same turn; some may lie before `gap.to`.
    */
   onGap(gap: Gap, newest: EventId | null): void;
   /** Reading has failed for the socket timeout. Once an outage. */

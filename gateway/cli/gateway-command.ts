@@ -25,9 +25,13 @@ async function serve(command: Command): Promise<number> {
   // each of 10,000 readers. At its first size, collections are more frequent and as cheap.
   setFlagsFromString("--semi-space-growth-factor=1");
   const log = createLog(config.log);
+  // At once, though something may hold the event loop: a connection kept alive, a timer of a broker module.
   const leave = (code: number): void => {
-    log.flush();
-    process.exit(code);
+    log.flush((stuck) => {
+      // A thread is still writing to a reader that takes nothing, and `exit` would wait for it.
+      if (stuck) process.kill(process.pid, "SIGKILL");
+      process.exit(code);
+    });
   };
   dieLoudly(log, leave);
   const signal = untilSignal(log, leave);
@@ -41,7 +45,8 @@ async function serve(command: Command): Promise<number> {
   if (stoppedEarly) {
     started.catch(() => {});
     await supervisor.close();
-    return finish(log, leave);
+    leave(EXIT.ok);
+    return EXIT.ok;
   }
   const addresses = await started;
   log.info({ ...addresses, host: config.host, broker: config.broker, auth: config.auth.mode, pid: process.pid }, "listening");
@@ -49,12 +54,7 @@ async function serve(command: Command): Promise<number> {
 
   log.info({ signal: await signal }, "signal");
   await supervisor.drain();
-  return finish(log, leave);
-}
-
-/** Leaves even when something holds the event loop: a connection kept alive, a timer of a broker module. */
-function finish(log: { flush(done?: () => void): void }, leave: (code: number) => void): number {
-  log.flush(() => leave(EXIT.ok));
+  leave(EXIT.ok);
   return EXIT.ok;
 }
 

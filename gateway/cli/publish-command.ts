@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { createInterface } from "node:readline";
 import { Command } from "commander";
-import { MAX_BATCH_EVENTS } from "../../protocol/wire.ts";
+import { MAX_BATCH_EVENTS, MAX_BODY_BYTES } from "../../protocol/wire.ts";
 import { PenstockError } from "../errors.ts";
 import { batches } from "./client/batches.ts";
 import { post } from "./client/post.ts";
@@ -21,6 +21,8 @@ interface PublishOptions {
 }
 
 const LINGER_MS = 20;
+/** Far below the gateway's limit for a body, so that one is sent in the time that it has for it on a slow line, too. */
+const MAX_BATCH_BYTES = MAX_BODY_BYTES / 4;
 
 export function publishCommand(done: (code: number) => void): Command {
   const command = new Command("publish")
@@ -54,7 +56,8 @@ async function publish(target: Target, options: PublishOptions): Promise<{ count
   const notice = (message: string): void => void process.stderr.write(`penstock: ${message}\n`);
   let count = 0;
   let lastId: string | null = null;
-  for await (const batch of batches(events(process.stdin, options), { items: options.batch, lingerMs: LINGER_MS })) {
+  const limits = { items: options.batch, bytes: MAX_BATCH_BYTES, lingerMs: LINGER_MS };
+  for await (const batch of batches(events(process.stdin, options), limits)) {
     const answer = await post({
       target,
       path: "/events",
@@ -99,6 +102,6 @@ function checkedObject(text: string, line: number): string {
   }
   throw new PenstockError(
     "PENSTOCK_INPUT",
-    `line ${line} is no JSON object; correct it, or publish text with --text. Earlier batches are stored.`,
+    `line ${line} is no JSON object; correct it, or publish text with --text. The lines before it are stored.`,
   );
 }

@@ -11,6 +11,12 @@ export function text(expects: string, shape: RegExp = /\S/): Kind<string> {
   return { schema: z.string().regex(shape), expects };
 }
 
+/** What to listen on. The brackets that a URL has around an IPv6 address go. */
+export function host(): Kind<string> {
+  const bare = (value: unknown): unknown => (typeof value === "string" ? value.replace(/^\[(.*)\]$/, "$1") : value);
+  return { schema: z.preprocess(bare, z.string().regex(/^\S+$/)), expects: "an address or host name" };
+}
+
 /** An absent, null or empty value is null. */
 export function nullable<Value>(kind: Kind<Value>): Kind<Value | null> {
   const emptyIsNull = (value: unknown): unknown => (value === "" ? null : value);

@@ -167,6 +167,11 @@ describe("what values look like", () => {
     expect(load({ flags: { host: "127.0.0.2" } }).config.adminHost).toBe("127.0.0.2");
     expect(load({ flags: { adminHost: "::1" } }).config).toMatchObject({ host: "127.0.0.1", adminHost: "::1" });
   });
+
+  it("an IPv6 address may stand in brackets, as in a URL", () => {
+    expect(load({ flags: { host: "[::1]" } }).config).toMatchObject({ host: "::1", adminHost: "::1" });
+    expect(problemsOf({ flags: { host: "[::]" } })).toContain("host (from --host) is ::, which others can reach");
+  });
 });
 
 describe("what is refused", () => {
@@ -244,6 +249,11 @@ describe("what is refused", () => {
       { yaml: "auth: {mode: jwt, jwt: {jwksUrl: 'https://id.example.org/jwks', algorithms: [HS256, RS256]}}" },
       /HS256, which need a shared secret/,
     ],
+    [
+      "an issuer's address with a password",
+      { yaml: "auth: {mode: jwt, jwt: {jwksUrl: 'https://me:hush@id.example.org/jwks'}}" },
+      /^auth\.jwt\.jwksUrl .* write an http:\/\/ or https:\/\/ URL without a user name$/,
+    ],
     ["one port for two", { flags: { port: "9090" } }, /^port \(from --port\) and adminPort are both 9090/],
   ];
   it.each(cases)("%s", (_, given, message) => {
@@ -270,6 +280,12 @@ describe("secrets", () => {
     const given = { yaml: `redis: {url: [${hush}], password: [${hush}], nodes: 7}\nhush: ${hush}` };
     expect(problemsOf(given)).not.toContain(hush);
     expect(problemsOf({ yaml: `redis: {password: ${hush}\n  url: ${hush}:${hush}: x` })).not.toContain(hush);
+    const url = `redis://me:${hush}/@redis.example.org:6379`;
+    for (const flags of [{ broker: url }, { deploymentId: url }, { broker: "redis", runIds: url }]) {
+      expect(problemsOf({ flags })).toContain("//***@redis.example.org");
+      expect(problemsOf({ flags })).not.toContain(hush);
+    }
+    expect(problemsOf({ yaml: `redis: {nodes: ["${url}", "b:1"]}` })).not.toContain(hush);
     const { config } = load({ yaml: `redis: {url: "redis://:${hush}@redis.example.org", password: ${hush}}` });
     expect(JSON.stringify(withoutSecrets(config))).not.toContain(hush);
     expect(config.redis.password).toBe(hush);

@@ -5,6 +5,7 @@ import { ConfigError } from "../errors.ts";
 import { readEnvironment } from "./environment.ts";
 import { readConfigFile } from "./file.ts";
 import type { Given } from "./given.ts";
+import { quoted } from "./quoted.ts";
 import { checkRules } from "./rules.ts";
 import { listSettings, type Setting } from "./setting.ts";
 
@@ -82,6 +83,6 @@ function explain(issue: z.core.$ZodIssue, given: ReadonlyMap<string, Given>): st
   if (setting === undefined) return `${path.join(".")}: ${issue.message}`;
   const item = given.get(setting.name);
   if (item === undefined) return `${setting.name} is missing; write ${setting.expects}`;
-  const value = setting.secret ? "not usable" : (JSON.stringify(item.value) ?? "nothing").slice(0, 100);
+  const value = setting.secret ? "not usable" : quoted(item.value);
   return `${setting.name} (from ${item.source}) is ${value}; write ${setting.expects}`;
 }

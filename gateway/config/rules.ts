@@ -1,6 +1,7 @@
 /** What no setting can say alone: settings that need or exclude each other. */
 import type { GatewayConfig } from "../config.ts";
 import { didYouMean } from "./nearest.ts";
+import { quoted } from "./quoted.ts";
 
 /** A line for each broken rule. `named` gives a setting's name with its source. */
 export function checkRules(config: GatewayConfig, named: (setting: string) => string): string[] {
@@ -9,7 +10,7 @@ export function checkRules(config: GatewayConfig, named: (setting: string) => st
 
 /** True for an address that only this machine can reach. */
 export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
+  return host === "localhost" || host === "::1" || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 /** True for what `broker` may be besides `memory` and `redis`. */
@@ -28,7 +29,7 @@ function* brokerRules(config: GatewayConfig, named: (setting: string) => string)
   }
   if (broker !== null && broker !== "memory" && broker !== "redis" && !isModulePath(broker)) {
     const meant = didYouMean(broker, ["memory", "redis"]);
-    yield `${named("broker")} is ${JSON.stringify(broker)}${meant}; write memory, redis, or the path of a module such as ./my-broker.ts`;
+    yield `${named("broker")} is ${quoted(broker)}${meant}; write memory, redis, or the path of a module such as ./my-broker.ts`;
   }
 }
 

@@ -1,55 +1,28 @@
-/** Bodies of requests: held piece by piece, within a bound for each and one for all. */
+/** Bodies of requests: gathered as they come, within a bound of their own and one for all. */
 import { RequestError } from "../errors.ts";
+import { type ByteBudget, BytesBusyError } from "./byte-budget.ts";
 
-/** The bytes that all bodies of a worker may hold together. */
-export class BodyBudget {
-  readonly #limit: number;
-  #used = 0;
+/** Blocks double up to this size. */
+const MAX_BLOCK_BYTES = 1024 * 1024;
 
-  constructor(limitBytes: number) {
-    this.#limit = limitBytes;
-  }
-
-  /** False when so many more do not fit. */
-  take(bytes: number): boolean {
-    if (this.#used + bytes > this.#limit) return false;
-    this.#used += bytes;
-    return true;
-  }
-
-  give(bytes: number): void {
-    this.#used -= bytes;
-  }
-
-  get usedBytes(): number {
-    return this.#used;
-  }
-}
-
-/** The bodies in flight have all the memory they may have. */
-export class BodiesBusyError extends RequestError {
-  readonly retryAfterSeconds = 1;
-
-  constructor() {
-    super("PENSTOCK_BODIES_BUSY", 503, "Too many bytes are being published at once; retry shortly.");
-  }
-}
-
-/** One body as it comes. Holds its pieces until it is told to pass over them. */
+/** One body as it comes. Holds it until it is told to pass over it, or until whoever read it lets go. */
 export class Body {
-  readonly #budget: BodyBudget;
+  readonly #budget: ByteBudget;
   readonly #maxBytes: number;
-  #pieces: Buffer[] = [];
+  /** All full but the last. A body may come byte by byte: a Buffer for each would cost a hundred times as much. */
+  #blocks: Buffer[] = [];
+  #roomInLast = 0;
   #heldBytes = 0;
   #fault: RequestError | null = null;
   #settled = false;
+  #handedOver = false;
   #waiter: ((done: RequestError | Buffer) => void) | null = null;
   /** Bytes that came, held or not. */
   receivedBytes = 0;
   /** True once the last byte is there. */
   complete = false;
 
-  constructor(budget: BodyBudget, maxBytes: number) {
+  constructor(budget: ByteBudget, maxBytes: number) {
     this.#budget = budget;
     this.#maxBytes = maxBytes;
   }
@@ -60,11 +33,7 @@ export class Body {
     if (isLast) this.complete = true;
     if (this.#fault !== null) return isLast;
     if (this.receivedBytes > this.#maxBytes) return this.#fail(tooLarge(this.#maxBytes));
-    if (!this.#budget.take(piece.byteLength)) return this.#fail(new BodiesBusyError());
-    if (piece.byteLength > 0) {
-      this.#heldBytes += piece.byteLength;
-      this.#pieces.push(Buffer.from(new Uint8Array(piece)));
-    }
+    if (!this.#hold(new Uint8Array(piece))) return this.#fail(new BytesBusyError());
     return isLast;
   }
 
@@ -73,12 +42,13 @@ export class Body {
     this.#settled = true;
     const waiter = this.#waiter;
     this.#waiter = null;
-    waiter?.(this.#fault ?? this.#joined());
+    waiter?.(this.#fault ?? this.#handOver());
   }
 
   /**
-   * The whole body. Rejects with RequestError 413 or 503. What it holds counts against the budget until `discard`. A client that leaves
-   * before its end leaves the promise pending, to be collected with the request.
+   * The whole body. Rejects with RequestError 413 or 503. What it holds counts against the budget until `release`, which its reader
+   * must call, even when the client leaves meanwhile. A client that leaves before its end leaves the promise pending, to be collected
+   * with the request.
    */
   read(): Promise<Buffer> {
     return new Promise((resolve, reject) => {
@@ -90,12 +60,37 @@ export class Body {
     });
   }
 
-  /** Gives back what is held; what still comes is counted and passed over. */
+  /** What still comes is counted and passed over; what is held is given back, unless somebody has read it. */
   discard(): void {
     this.#fault ??= new RequestError("PENSTOCK_BAD_REQUEST", 400, "The body was passed over.");
-    this.#pieces = [];
+    if (!this.#handedOver) this.release();
+  }
+
+  /** Whoever has read it needs it no more. */
+  release(): void {
+    this.#blocks = [];
     this.#budget.give(this.#heldBytes);
     this.#heldBytes = 0;
+  }
+
+  #hold(piece: Uint8Array): boolean {
+    const fitting = Math.min(piece.length, this.#roomInLast);
+    if (fitting > 0) {
+      const last = this.#blocks.at(-1)!;
+      last.set(piece.subarray(0, fitting), last.length - this.#roomInLast);
+      this.#roomInLast -= fitting;
+    }
+    const left = piece.length - fitting;
+    if (left === 0) return true;
+    // Most bodies come in one piece, and have a block of just their size.
+    const blockBytes = Math.max(left, Math.min(this.#heldBytes, MAX_BLOCK_BYTES));
+    if (!this.#budget.take(blockBytes)) return false;
+    this.#heldBytes += blockBytes;
+    const block = Buffer.allocUnsafe(blockBytes);
+    block.set(piece.subarray(fitting));
+    this.#blocks.push(block);
+    this.#roomInLast = blockBytes - left;
+    return true;
   }
 
   #fail(error: RequestError): true {
@@ -104,8 +99,11 @@ export class Body {
     return true;
   }
 
-  #joined(): Buffer {
-    return this.#pieces.length === 1 ? this.#pieces[0]! : Buffer.concat(this.#pieces);
+  #handOver(): Buffer {
+    const blocks = this.#blocks;
+    this.#blocks = [];
+    this.#handedOver = true;
+    return blocks.length === 1 && this.#roomInLast === 0 ? blocks[0]! : Buffer.concat(blocks, this.receivedBytes);
   }
 }
 

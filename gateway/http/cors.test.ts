@@ -39,6 +39,17 @@ describe("a listed origin", () => {
     connection.close();
   });
 
+  test.each(["https://App.Example.org", "https://app.example.org:443"])("may be listed as %s", (entry) => {
+    expect(createCors([entry]).headersFor(PAGE)).toContainEqual(["access-control-allow-origin", PAGE]);
+  });
+
+  test("may be none at all, but then without cookies: every sandboxed frame has that one", () => {
+    const headers = createCors(["null"]).headersFor("null");
+    expect(headers).toContainEqual(["access-control-allow-origin", "null"]);
+    expect(headers).toContainEqual(["vary", "Origin"]);
+    expect(headers.map(([name]) => name)).not.toContain("access-control-allow-credentials");
+  });
+
   test("may read why it was refused", async () => {
     const answer = await ask(listed.port, { path: "/nope", headers: { Origin: PAGE } });
     expect(answer.status).toBe(404);

@@ -9,16 +9,17 @@ export interface Cors {
 }
 
 /**
- * `allowedOrigins` are compared whole. A listed origin may send cookies; `*` lets all others call without. What goes out is always
- * text of the list, never of the request. Throws when an entry cannot stand in a header field.
+ * `allowedOrigins` are compared whole. A listed origin may send cookies; `*` lets all others call without, and so does `null`, the origin
+ * of every sandboxed frame and local file. What goes out is always text of the list, never of the request. Throws when an entry cannot
+ * stand in a header field.
  */
 export function createCors(allowedOrigins: readonly string[]): Cors {
   const everybody = allowedOrigins.includes("*");
   const listed = new Map<string, readonly Header[]>();
   for (const origin of allowedOrigins) {
     if (origin === "*") continue;
-    const allowed = checkedHeader(["access-control-allow-origin", origin]);
-    listed.set(origin, [allowed, ["access-control-allow-credentials", "true"], EXPOSED, VARY]);
+    const allowed = checkedHeader(["access-control-allow-origin", serialized(origin)]);
+    listed.set(allowed[1], allowed[1] === "null" ? [allowed, EXPOSED, VARY] : [allowed, CREDENTIALS, EXPOSED, VARY]);
   }
   const others: Header[] = [];
   if (everybody) others.push(["access-control-allow-origin", "*"], EXPOSED);
@@ -37,7 +38,14 @@ export function createCors(allowedOrigins: readonly string[]): Cors {
   };
 }
 
+/** As browsers send it (WHATWG HTML 7.1.1): in lower case, without a port that goes without saying. */
+function serialized(origin: string): string {
+  const known = /^https?:/i.test(origin) && URL.canParse(origin) && !/\s/.test(origin);
+  return known ? new URL(origin).origin : origin.toLowerCase();
+}
+
 /** `Cache-Control` is set by some EventSource polyfills. `*` would not cover `Authorization`, nor anything beside credentials. */
 const ALLOWED_HEADERS = "Authorization, Cache-Control, Content-Type, Idempotency-Key, Last-Event-ID";
 const EXPOSED: Header = ["access-control-expose-headers", "Retry-After"];
+const CREDENTIALS: Header = ["access-control-allow-credentials", "true"];
 const VARY: Header = ["vary", "Origin"];

@@ -2,18 +2,23 @@
 import type { BrokerLog } from "../broker/broker.ts";
 import type { RequestError } from "../errors.ts";
 import { type Answer, errorAnswer, internalError, statusLine } from "./answer.ts";
-import { Body, type BodyBudget } from "./body.ts";
+import { Body } from "./body.ts";
+import { type ByteBudget, BytesBusyError } from "./byte-budget.ts";
 import type { Cors } from "./cors.ts";
 import type { EngineApp, HttpResponse } from "./engine.ts";
+import { LongAnswer } from "./long-answer.ts";
 import { announcesBody, fieldOf, type RequestHead } from "./request-head.ts";
-import { MAX_CORK_BYTES, MAX_PIECE_BYTES } from "./sse-sink.ts";
+import { MAX_CORK_BYTES } from "./sse-sink.ts";
 
 /** What all requests share. */
 export interface ExchangeContext {
   readonly app: EngineApp;
   readonly cors: Cors;
-  readonly budget: BodyBudget;
+  /** For the bodies of requests. */
+  readonly budget: ByteBudget;
   readonly maxBodyBytes: number;
+  /** For long answers. */
+  readonly answerBudget: ByteBudget;
   readonly log: BrokerLog;
   /** True while the gateway drains: every answer closes its connection. */
   isDraining(): boolean;
@@ -23,8 +28,8 @@ export interface ExchangeContext {
 export const BODY_DEADLINE_MS = 12_000;
 /** For how long a connection may be idle behind an answer. More than the idle limits of common proxies, which else race with ours. */
 const KEEP_ALIVE_SECONDS = 75;
-/** More than any head of ours has. */
-const MAX_HEAD_BYTES = 2_000;
+/** So much goes out in one cork with its head, which is never larger than what is left. */
+const SHORT_BODY_BYTES = MAX_CORK_BYTES - 2_000;
 /** A body of which no byte comes for so long is one whose sender waits for the answer. */
 const LINGER_MS = 500;
 
@@ -135,7 +140,9 @@ export class Exchange {
     const res = this.#res!;
     const { app } = this.#context;
     const isWhole = this.body === null || this.body.complete;
-    const close = answer.close === true || this.#context.isDraining() || !isWhole;
+    // The engine takes chunk sizes that others read otherwise (" 40" is 0 to it): what follows chunks may be what a proxy took for data.
+    const endIsSure = isWhole && !this.head.fields.has("transfer-encoding");
+    const close = answer.close === true || this.#context.isDraining() || !endIsSure;
     this.#finish();
     app.setResponseTimeout(KEEP_ALIVE_SECONDS);
     if (answer.body === null) this.#sendBodiless(res, answer, close, isWhole);
@@ -157,22 +164,31 @@ export class Exchange {
 
   #sendBody(res: HttpResponse, answer: Answer, content: string | Uint8Array, close: boolean): void {
     const body = typeof content === "string" ? Buffer.from(content) : content;
-    if (this.head.method === "HEAD" || body.length <= MAX_CORK_BYTES - MAX_HEAD_BYTES) {
+    if (this.head.method === "HEAD" || body.length <= SHORT_BODY_BYTES) {
       res.cork(() => {
         this.#writeHead(res, answer, false);
         if (this.head.method === "HEAD") res.endWithoutBody(body.length, close);
         else res.end(body, close);
       });
+    } else {
+      this.#sendLongBody(res, answer, body, close);
+    }
+  }
+
+  /** Clients that ask for much and read nothing must not fill the memory. */
+  #sendLongBody(res: HttpResponse, answer: Answer, body: Uint8Array, close: boolean): void {
+    const { app, answerBudget } = this.#context;
+    if (!answerBudget.take(body.length)) {
+      const busy = errorAnswer(new BytesBusyError())!;
+      this.#sendBody(res, busy, busy.body!, close);
       return;
     }
-    // In chunks, each in a cork of its own: what goes past a cork is a second send, and there the engine once lost bytes.
     res.cork(() => {
       this.#writeHead(res, answer, close);
-      res.write(body.subarray(0, MAX_CORK_BYTES - MAX_HEAD_BYTES));
+      res.write(body.subarray(0, SHORT_BODY_BYTES));
     });
-    for (let at = MAX_CORK_BYTES - MAX_HEAD_BYTES; at < body.length; at += MAX_PIECE_BYTES)
-      res.cork(() => void res.write(body.subarray(at, at + MAX_PIECE_BYTES)));
-    res.cork(() => void res.end());
+    const rest = body.subarray(SHORT_BODY_BYTES);
+    new LongAnswer(res, rest, app, KEEP_ALIVE_SECONDS, () => answerBudget.give(body.length)).send();
   }
 
   #writeHead(res: HttpResponse, answer: Answer, close: boolean): void {

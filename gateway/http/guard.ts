@@ -31,8 +31,8 @@ function fault(what: string): RequestError {
   return new RequestError("PENSTOCK_BAD_REQUEST", 400, `${what}.`);
 }
 
-/** Methods with which a body has no meaning (RFC 9110 9.3.1, 9.3.2), and is a way to smuggle a request. */
-const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
+/** Methods with which a body has no meaning (RFC 9110 9.3.1, 9.3.2, 9.3.7), and is a way to smuggle a request. */
+const BODILESS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
 
 /** `uri-host [ ":" port ]` by its characters (RFC 3986 3.2.2). */
 const HOST = /^[A-Za-z0-9._~!$&'()*+;=:%[\]-]+$/;

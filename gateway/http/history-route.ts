@@ -32,12 +32,13 @@ async function readPages(broker: Broker, runId: string, position: Position | nul
   let bytes = 0;
   let entries = 0;
   for (;;) {
-    for (const entry of page.entries) {
+    for (const [place, entry] of page.entries.entries()) {
       const decoded = decodeEntry(entry);
       if (decoded.type !== "event") continue;
       const event = Buffer.concat([Buffer.from(`{"id":"${entry.id}","event":`), decoded.data, CLOSE_BRACE]);
       events.push(event);
       bytes += event.length;
+      if (bytes >= MAX_PAGE_BYTES && place < page.entries.length - 1) return { gap: first.gap, events, next: entry.id };
     }
     entries += page.entries.length;
     if (page.atHead) return { gap: first.gap, events, next: null };

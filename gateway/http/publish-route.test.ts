@@ -3,7 +3,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ask, jsonOf, type SentRequest } from "../../test/support/http-client.ts";
 import { startTestServer, type TestServer } from "../../test/support/http-server.ts";
 import { headerOf, sendRaw } from "../../test/support/raw-http.ts";
-import type { Broker } from "../broker/broker.ts";
+import { waitFor } from "../../test/support/wait-for.ts";
+import type { Broker, PublishResult } from "../broker/broker.ts";
 import { BrokerUnavailableError } from "../errors.ts";
 
 let gateway: TestServer;
@@ -138,6 +139,24 @@ describe("a publish", () => {
     await small.close();
   });
 
+  test("whose client has left while the broker stores it still counts, until that is over", async () => {
+    let stored: (result: PublishResult) => void = () => {};
+    const broker = Object.create(gateway.broker) as Broker;
+    broker.publish = () => new Promise((resolve) => (stored = resolve));
+    const slow = await startTestServer({ broker, settings: { bodyBudgetBytes: 10_000 } });
+    const body = batchOf("x".repeat(8_000));
+    const head = "POST /api/v1/runs/r/events HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n";
+    const client = await sendRaw(slow.port, `${head}Content-Length: ${body.length}\r\n\r\n${body}`);
+    const status = async () => (await post("r", " ".repeat(4_000), {}, slow)).status;
+    await expect.poll(status).toBe(503);
+    client.close();
+    await waitFor("the client has left", () => slow.server.connections === 0);
+    expect(await status()).toBe(503);
+    stored({ count: 1, lastId: "1-1" });
+    await expect.poll(status).toBe(400);
+    await slow.close();
+  });
+
   test("that the broker does not confirm: 503, with what is known to be stored, and nothing of the broker's own words", async () => {
     let error: Error = new BrokerUnavailableError("redis.internal:6379 is away");
     const broker = Object.create(gateway.broker) as Broker;
@@ -255,17 +274,29 @@ describe("history", () => {
     expect(await textsOf("mixed")).toEqual(["x"]);
   });
 
-  test("of large events stops at some megabytes, and goes on", async () => {
-    const large = "x".repeat(65_000);
-    for (let n = 0; n < 2; n++) await post("large", batchOf(...Array.from({ length: 200 }, () => large)));
-    let events = 0;
-    for (let next: string | null = "", pages = 0; next !== null && pages < 10; pages++) {
+  test("of large events stops at 4 MiB, and goes on without gap or overlap", async () => {
+    const large = (n: number) => `${n} ${"x".repeat(65_000)}`;
+    for (let n = 0; n < 2; n++) await post("large", batchOf(...Array.from({ length: 200 }, (_, m) => large(n * 200 + m))));
+    const seen: string[] = [];
+    for (let next: string | null = "", pages = 0; next !== null && pages < 20; pages++) {
       const answer = await ask(gateway.port, { path: `/api/v1/runs/large/events?limit=1000&since=${next}` });
-      expect(answer.body.length).toBeLessThan(24 * 1024 * 1024);
+      expect(answer.body.length).toBeLessThan(4.1 * 1024 * 1024);
       const body = jsonOf(answer);
-      events += (body["events"] as unknown[]).length;
+      expect(body["gap"]).toBeNull();
+      seen.push(...(body["events"] as { event: { payload: { text: string } } }[]).map(({ event }) => event.payload.text));
       next = body["next"] as string | null;
     }
-    expect(events).toBe(400);
+    expect(seen.map((text) => Number.parseInt(text, 10))).toEqual(Array.from({ length: 400 }, (_, n) => n));
+  });
+
+  test("beside long answers that hold all the memory for them: 503 for a second, but short ones go out", async () => {
+    const small = await startTestServer({ settings: { answerBudgetBytes: 50_000 } });
+    await post("r", batchOf(...Array.from({ length: 10 }, () => "x".repeat(10_000))), {}, small);
+    const refused = await ask(small.port, { path: "/api/v1/runs/r/events" });
+    expect(refused.status).toBe(503);
+    expect(headerOf(refused, "retry-after")).toBe("1");
+    for (const limit of [4, 4, 1])
+      expect((await ask(small.port, { path: `/api/v1/runs/r/events?limit=${limit}` })).status).toBe(200);
+    await small.close();
   });
 });

@@ -10,8 +10,8 @@ import type { Exchange } from "./exchange.ts";
 import { fieldOf, type RequestHead } from "./request-head.ts";
 import type { RunCall } from "./run-call.ts";
 
-/** Reads a body as a batch of broker frames. Throws RequestError 400, 413 or 422. */
-export type ParseBatch = (body: Buffer, runId: string) => Batch | Promise<Batch>;
+/** Reads a body as a batch of broker frames; gives up early when `isOver` turns true. Throws RequestError 400, 413 or 422. */
+export type ParseBatch = (body: Buffer, runId: string, isOver: () => boolean) => Batch | Promise<Batch>;
 interface Batch {
   readonly entries: readonly Buffer[];
 }
@@ -23,11 +23,20 @@ export interface PublishServices {
 
 /** Rejects with RequestError or BrokerUnavailableError. Answers 200 with the count and the last id. */
 export async function publish(call: RunCall, services: PublishServices): Promise<void> {
-  const { exchange, runId, broker } = call;
+  const { exchange } = call;
   checkContent(exchange.head);
   const idempotencyKey = keyOf(exchange.head);
   const body = await bodyOf(exchange);
-  const { entries } = await services.parseBatch(body, runId);
+  try {
+    await store(call, body, idempotencyKey, services);
+  } finally {
+    exchange.body?.release();
+  }
+}
+
+async function store(call: RunCall, body: Buffer, idempotencyKey: string | null, services: PublishServices): Promise<void> {
+  const { exchange, runId, broker } = call;
+  const { entries } = await services.parseBatch(body, runId, () => exchange.isOver);
   if (exchange.isOver) return;
   let result = { count: 0, lastId: null as string | null };
   if (entries.length > 0) {

@@ -7,7 +7,7 @@ import { RequestError } from "../errors.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Streams } from "../worker/streams.ts";
 import { type Answer, errorAnswer, rawJsonAnswer } from "./answer.ts";
-import { BodyBudget } from "./body.ts";
+import { ByteBudget } from "./byte-budget.ts";
 import { createCors } from "./cors.ts";
 import { endRun } from "./end-route.ts";
 import { createApp } from "./engine.ts";
@@ -37,8 +37,10 @@ export interface HttpSettings {
   readonly allowedOrigins: readonly string[];
   /** True when other workers listen on the same port. Default false: nobody else may. */
   readonly sharePort?: boolean;
-  /** Bytes that all bodies may hold together; default 256 MiB. */
+  /** Bytes that all bodies of requests may hold together; default 256 MiB. */
   readonly bodyBudgetBytes?: number;
+  /** Bytes that all long answers may hold together, until their clients have taken them; default 128 MiB. */
+  readonly answerBudgetBytes?: number;
 }
 
 export interface HttpDeps {
@@ -68,6 +70,7 @@ export interface HttpServer {
 }
 
 const DEFAULT_BODY_BUDGET_BYTES = 256 * 1024 * 1024;
+const DEFAULT_ANSWER_BUDGET_BYTES = 128 * 1024 * 1024;
 /** Seconds for a head to come. */
 const IDLE_SECONDS = 12;
 
@@ -80,8 +83,9 @@ export function createHttpServer(deps: HttpDeps): HttpServer {
   let draining = false;
   const isDraining = () => draining;
   const cors = createCors(settings.allowedOrigins);
-  const budget = new BodyBudget(settings.bodyBudgetBytes ?? DEFAULT_BODY_BUDGET_BYTES);
-  const context: ExchangeContext = { app, cors, budget, maxBodyBytes: MAX_BODY_BYTES, log, isDraining };
+  const budget = new ByteBudget(settings.bodyBudgetBytes ?? DEFAULT_BODY_BUDGET_BYTES);
+  const answerBudget = new ByteBudget(settings.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET_BYTES);
+  const context: ExchangeContext = { app, cors, budget, maxBodyBytes: MAX_BODY_BYTES, answerBudget, log, isDraining };
   const sinks: SinkContext = { app, stallMs: settings.stallSeconds * 1_000 };
   const handlers = createHandlers(deps, { cors, sinks, isDraining });
   const route = createRouter(settings.pathPrefix);

@@ -10,8 +10,8 @@ export interface MetricDefinition {
   readonly buckets?: readonly number[];
 }
 
-export const REJECT_REASONS = ["capacity", "subscribers", "draining", "unauthorized", "bad_request", "not_acceptable"] as const;
-export type RejectReason = (typeof REJECT_REASONS)[number];
+/** A gateway that drains refuses none: it serves, and ends what it serves soon. */
+const REJECT_REASONS = ["capacity", "subscribers", "unauthorized", "bad_request", "not_acceptable"] as const;
 
 const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 

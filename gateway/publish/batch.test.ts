@@ -327,6 +327,13 @@ describe("a large body", () => {
     expect(entries.map(String)).toEqual(small);
   });
 
+  test("is not read to its end when nobody waits for it any more", async () => {
+    const body = Buffer.from(JSON.stringify({ events }, null, 1));
+    let asked = 0;
+    expect(await parseBatch(body, RUN, () => ++asked > 2)).toEqual({ entries: [] });
+    expect(asked).toBe(3);
+  });
+
   test("is refused by rejection", async () => {
     const padding = " ".repeat(MAX_BYTES_AT_ONCE);
     expect((await refusal(`{"events":[${padding}`)).status).toBe(400);

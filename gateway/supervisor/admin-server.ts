@@ -35,7 +35,7 @@ export class AdminServer {
   listen(host: string, port: number): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once("error", (error: NodeJS.ErrnoException) => reject(new ListenError("--admin-port", host, port, error)));
-      this.#server.listen(port, host.replace(/^\[|\]$/g, ""), () => resolve((this.#server.address() as AddressInfo).port));
+      this.#server.listen(port, host, () => resolve((this.#server.address() as AddressInfo).port));
     });
   }
 

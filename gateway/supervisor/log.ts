@@ -1,33 +1,31 @@
 /** The gateway's log: one JSON line an occurrence on stdout, or text for people. */
-import { Writable } from "node:stream";
-import { type DestinationStream, destination, type Logger, pino, stdTimeFunctions } from "pino";
+import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
 import type { GatewayConfig } from "../config.ts";
+import { LogOutput } from "./log-output.ts";
 import { prettyLine } from "./pretty-line.ts";
 
 /** Nothing of these names is logged, should it ever be handed over. */
 const SECRET_FIELDS = ["authorization", "cookie", "token", "password", "secret", "payload", "url.password"];
 
-/** Written without waiting: a reader of stdout that stops must not stop the event loop. `to` is for tests. */
-export function createLog(config: GatewayConfig["log"], to?: DestinationStream): Logger {
-  const sink = to ?? (config.format === "json" ? destination({ dest: 1, sync: false }) : pretty());
-  return pino(
+/** `to` is for tests. */
+export function createLog({ level, format }: GatewayConfig["log"], to?: DestinationStream): Logger {
+  const output = new LogOutput(STDOUT, format === "pretty" ? prettyLine : asItIs);
+  const log = pino(
     {
-      level: config.level,
+      level,
       base: null,
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: SECRET_FIELDS,
     },
-    sink,
+    to ?? output,
   );
+  output.lost = (lines) => log.warn({ lines }, "lines of this log were lost: stdout did not take them");
+  return log;
 }
 
-function pretty(): Writable {
-  return new Writable({
-    decodeStrings: false,
-    write(line: string, _encoding, done) {
-      process.stdout.write(prettyLine(String(line)));
-      done();
-    },
-  });
+const STDOUT = 1;
+
+function asItIs(line: string): string {
+  return line;
 }

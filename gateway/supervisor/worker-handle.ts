@@ -1,7 +1,6 @@
 /** A worker as the supervisor sees it: in this process today, another process later, the same five calls. */
 import type { BrokerLog } from "../broker/broker.ts";
-import type { GatewayConfig } from "../config.ts";
-import type { Metrics, MetricsSnapshot } from "../metrics/metrics.ts";
+import type { MetricsSnapshot } from "../metrics/metrics.ts";
 
 export interface WorkerHealth {
   /** False when the worker can neither read nor wait, or is not serving: readiness falls. Liveness never asks. */
@@ -30,6 +29,3 @@ export interface WorkerHandle {
 export interface Log extends BrokerLog {
   debug(fields: object, message: string): void;
 }
-
-/** What `gateway/worker/worker.ts` exports as `createWorker`. Connects and listens to nothing before `start`. */
-export type CreateWorker = (config: GatewayConfig, context: { readonly metrics: Metrics; readonly log: Log }) => WorkerHandle;

@@ -1,15 +1,15 @@
 /** The programs that tests start: looked for, and installed where that is ours to do (Debian or Ubuntu, as root). */
 import { spawnSync } from "node:child_process";
-import { existsSync, globSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync } from "node:fs";
 import { findBrowser } from "../../test/support/browser.ts";
+import { filesWith } from "./test-files.ts";
 
 interface Tool {
   readonly name: string;
   /** Debian's and Ubuntu's name of the package. */
   readonly packageName: string;
   readonly wayOut: string;
-  /** A test file needs this tool when its text has one of these words. */
+  /** A test file needs this tool when its text, or that of a helper that it imports, has one of these words. */
   readonly marks: readonly string[];
   found(): boolean;
 }
@@ -27,7 +27,7 @@ const TOOLS: readonly Tool[] = [
     name: "redis-server 7",
     packageName: "redis-server",
     wayOut: "Install Redis 7 or later (Debian, Ubuntu: apt-get install redis-server; macOS: brew install redis).",
-    marks: ["support/redis-servers"],
+    marks: ["redis-servers", "-scenario.ts"],
     found: () => Number(/v=(\d+)/.exec(outputOf("redis-server", ["--version"]))?.[1] ?? 0) >= 7,
   },
   {
@@ -48,14 +48,14 @@ const TOOLS: readonly Tool[] = [
     name: "openssl",
     packageName: "openssl",
     wayOut: "Install openssl.",
-    marks: ["support/redis-servers"],
+    marks: ["support/certificates"],
     found: () => outputOf("openssl", ["version"]) !== "",
   },
   {
     name: "ip",
     packageName: "iproute2",
     wayOut: "Install iproute2 (Linux only: network namespaces).",
-    marks: ['"netns"'],
+    marks: ["rollback-scenario.ts"],
     found: () => outputOf("ip", ["-V"]) !== "",
   },
   {
@@ -92,14 +92,6 @@ function install(packages: string[]): void {
     const { status, stdout, stderr } = spawnSync("apt-get", ["-qq", ...args], { env, encoding: "utf8" });
     if (status !== 0) return void console.error(`penstock: apt-get ${args[0]} failed:\n${stdout}${stderr}`);
   }
-}
-
-function filesWith(root: string, marks: readonly string[]): string[] {
-  const files = globSync(["gateway/**/*.test.ts", "test/**/*.test.ts"], { cwd: root });
-  return files.filter((file) => {
-    const text = readFileSync(join(root, file), "utf8");
-    return marks.some((mark) => text.includes(mark));
-  });
 }
 
 function outputOf(command: string, args: string[]): string {

@@ -50,6 +50,16 @@ describe("penstock publish", () => {
     expect(JSON.parse(cli.stdout)).toEqual({ count: 2, last_id: "1700000000000-9" });
   });
 
+  it("sends large lines in requests that the gateway takes", async () => {
+    const server = await gateway(stored);
+    const cli = new Cli(["publish", "r", "--url", server.url, "--batch", "1000"]);
+    const line = `{"t":"${"x".repeat(1_000_000)}"}\n`;
+    expect(await cli.finish(line.repeat(20))).toBe(0);
+    expect(JSON.parse(cli.stdout)).toMatchObject({ count: 20 });
+    for (const { body } of server.seen) expect(body.length).toBeLessThan(5_000_000);
+    expect(server.seen.flatMap(({ body }) => JSON.parse(body).events)).toHaveLength(20);
+  });
+
   it("a line leaves without waiting for the next", async () => {
     const server = await gateway(stored);
     const cli = new Cli(["publish", "r", "--url", server.url]);
@@ -103,12 +113,14 @@ describe("penstock publish", () => {
     expect(cli.stderr).toBe(`penstock: ${message}\n`);
   });
 
-  it("a line that is no JSON object is named; what came before is stored", async () => {
+  it.each(["1", "100"])("a line that is no JSON object is named; what came before is stored (batches of %s)", async (most) => {
     const server = await gateway(stored);
-    const cli = new Cli(["publish", "r", "--url", server.url]);
-    expect(await cli.finish('{"n":1}\n[2]\n')).toBe(1);
-    expect(cli.stderr).toContain("line 2 is no JSON object");
-    expect(server.seen.length).toBeLessThanOrEqual(1);
+    const cli = new Cli(["publish", "r", "--url", server.url, "--batch", most]);
+    expect(await cli.finish('{"n":1}\n[2]\n{"n":3}\n')).toBe(1);
+    expect(cli.stderr).toBe(
+      "penstock: line 2 is no JSON object; correct it, or publish text with --text. The lines before it are stored.\n",
+    );
+    expect(server.seen.map(({ body }) => body)).toEqual(['{"events":[{"kind":"message","payload":{"n":1}}]}']);
   });
 });
 
@@ -224,6 +236,7 @@ describe("the command line", () => {
     ["two starts", ["tail", "r", "--tail", "1", "--since", "1-0"], /cannot be used with/],
     ["an id that is none", ["tail", "r", "--since", "yesterday"], /--since is no id; write one such as/],
     ["an address that is none", ["end", "r", "--url", "localhost:8080"], /--url is no http:\/\/ or https:\/\/ address/],
+    ["an address with a password", ["end", "r", "--url", "http://me:hush@localhost:8080"], /^(?!.*hush).* give a token instead/],
     ["a setting that cannot be used", ["gateway", "--port", "x"], /port \(from --port\) is "x"; write/],
   ])("%s: exit code 2", async (_, args, message) => {
     const cli = new Cli(args);

@@ -1,6 +1,7 @@
 /** The program as a whole: `penstock gateway`, and the commands that speak with it. */
+import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, constants, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,6 +41,15 @@ function file(name: string, content: string): string {
   const path = join(folder, name);
   writeFileSync(path, content);
   return path;
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, "close");
+  return port;
 }
 
 /** Opens a stream and keeps it; `text` grows. */
@@ -85,12 +95,7 @@ describe("publish, tail and end", () => {
   });
 
   it("a tail outlives its gateway, and goes on at the next", async () => {
-    const probe = createServer().listen(0, "127.0.0.1");
-    await once(probe, "listening");
-    const port = String((probe.address() as AddressInfo).port);
-    probe.close();
-    await once(probe, "close");
-
+    const port = String(await freePort());
     const flags = ["--broker", "memory", "--port", port];
     const first = await start(flags);
     const tail = penstock(["tail", "r1", "--json", "--url", first.url]);
@@ -179,6 +184,52 @@ describe("how a gateway ends", () => {
     expect(stream.text).toMatch(/\nretry: \d+\n/);
     expect(stream.text).not.toContain("event: gap");
     expect(stream.text).not.toContain("event: end");
+  });
+
+  it("the reader of its log may be gone: it serves, drains and leaves all the same", async () => {
+    const { cli, url } = await start(["--broker", "memory"]);
+    cli.child.stdout.destroy();
+    expect((await fetch(`${url}/api/v1/info`)).status).toBe(200);
+    cli.child.kill("SIGTERM");
+    expect(await cli.exitCode()).toBe(0);
+  });
+
+  it("the reader of its log may read nothing: it serves, and leaves all the same", async () => {
+    const full = join(folder, "full");
+    execFileSync("mkfifo", [full]);
+    const bothEnds = openSync(full, constants.O_RDWR | constants.O_NONBLOCK);
+    expect(() => {
+      for (;;) writeSync(bothEnds, "x".repeat(1_000));
+    }).toThrow("EAGAIN");
+    const port = String(await freePort());
+    const blocking = openSync(full, constants.O_WRONLY);
+    const child = spawn(
+      process.execPath,
+      ["gateway/main.ts", "gateway", "--broker", "memory", "--port", port, "--admin-port", "0"],
+      {
+        cwd: new URL("../..", import.meta.url),
+        env: { PATH: process.env["PATH"], PENSTOCK_DRAIN_DELAY_SECONDS: "0" },
+        stdio: ["ignore", blocking, "ignore"],
+      },
+    );
+    const ended = once(child, "exit");
+    await waitFor("it serves", () =>
+      fetch(`http://127.0.0.1:${port}/api/v1/info`).then(
+        ({ status }) => status === 200,
+        () => false,
+      ),
+    );
+    child.kill("SIGTERM");
+    let byItself = true;
+    const limit = setTimeout(() => {
+      byItself = false;
+      child.kill("SIGKILL");
+    }, 10_000);
+    await ended;
+    clearTimeout(limit);
+    expect(byItself).toBe(true);
+    closeSync(bothEnds);
+    closeSync(blocking);
   });
 
   it("a second signal ends it at once", async () => {

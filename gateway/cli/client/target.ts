@@ -25,6 +25,9 @@ export function targetOf(command: Command, runId: string, env: NodeJS.ProcessEnv
       `${url === undefined ? "PENSTOCK_URL" : "--url"} is no http:// or https:// address; write one such as ${DEFAULT_URL}`,
     );
   }
+  const { username, password } = new URL(base);
+  if (username !== "" || password !== "")
+    throw new ConfigError("The gateway's address holds a user name or a password, which it does not take; give a token instead.");
   const bearer = token ?? env["PENSTOCK_TOKEN"];
   return {
     runUrl: `${base.replace(/\/+$/, "")}/api/v1/runs/${encodeURIComponent(runId)}`,
