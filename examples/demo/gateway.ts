@@ -23,6 +23,8 @@ export interface DemoGateway {
 export async function startGateway(origins: readonly string[]): Promise<DemoGateway> {
   const child = spawn(process.execPath, [MAIN, "gateway", ...FLAGS, "--allowed-origins", origins.join(",")], {
     stdio: ["ignore", "pipe", "inherit"],
+    // A process group of its own: Ctrl-C goes to the terminal's, and the demo then stops its gateway by itself.
+    detached: true,
   });
   const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()));
   const port = await listeningPort(child, ended);

@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 
 const TYPES: Record<string, string> = { html: "text/html", js: "text/javascript", css: "text/css", json: "application/json" };
-const FILES = ["index.html", "app.js", "reader.js", "sequence.js", "view.js", "style.css"];
+const FILES = ["index.html", "app.js", "reader.js", "sequence.js", "generations.js", "filter.js", "view.js", "style.css"];
 
 /** What the page has to know. */
 export interface PageSettings {
@@ -48,7 +48,10 @@ export async function startPageServer(port: number): Promise<PageServer> {
 
 function listen(server: Server, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once("error", reject);
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      const isTaken = error.code === "EADDRINUSE";
+      reject(isTaken ? new Error(`Port ${port} is taken; give another with --port, or none.`) : error);
+    });
     server.listen(port, "127.0.0.1", resolve);
   });
 }

@@ -1,9 +1,10 @@
-/** The parts of the page that need no browser: the decoder and the check of the token indexes. */
+/** The parts of the page that need no browser: the decoder, the check of the token indexes, what a filter hides. */
 import { describe, expect, it } from "vitest";
 
 // Through a variable: the page's files are plain JavaScript, which the compiler does not look at.
 const page = new URL("page/", import.meta.url).href;
 const { FrameDecoder } = await import(`${page}reader.js`);
+const { hidesAllTokens, hidesTokensOf } = await import(`${page}filter.js`);
 const { SequenceCheck } = await import(`${page}sequence.js`);
 
 describe("the page's decoder", () => {
@@ -56,5 +57,23 @@ describe("the page's check of token indexes", () => {
     const check = new SequenceCheck();
     for (const index of [7, 8, 8, 7, 9]) check.token("answer-1", index);
     expect([check.lost, check.doubled]).toEqual([0, 2]);
+  });
+});
+
+describe("what a filter hides", () => {
+  it.each([
+    ["", false, false],
+    ["kinds=token", false, false],
+    ["kinds=step&kinds=token", false, false],
+    ["kinds=step&kinds=usage", true, true],
+    ["step_names=retrieve", true, true],
+    ["step_names=generate", false, true],
+    ["step_names=suggest", true, false],
+    ["correlation_ids=answer-3", false, true],
+    ["step_names=generate&correlation_ids=follow-up-3", true, true],
+  ])("%s", (query, answer, followUp) => {
+    const filter = new URLSearchParams(query);
+    expect([hidesTokensOf("generate", filter), hidesTokensOf("suggest", filter)]).toEqual([answer, followUp]);
+    expect(hidesAllTokens(filter)).toBe(answer && followUp);
   });
 });

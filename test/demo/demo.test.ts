@@ -1,23 +1,28 @@
 /** `npm run demo` as its user meets it: the program, its page in a real Chromium, its curl line. */
-import { type ChildProcess, spawn } from "node:child_process";
+import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
 import type { Browser, Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
 import { startBrowser } from "../support/browser.ts";
 
 const WAIT = { timeout: 15_000, interval: 50 };
 const root = new URL("../..", import.meta.url).pathname;
 
 let demo: ChildProcess;
+/** All that the demo has said, on both outputs. */
+let said = "";
 let address: string;
 let curl: string[];
 let browser: Browser;
 let page: Page;
 
 beforeAll(async () => {
-  demo = spawn(process.execPath, ["examples/demo/demo.ts", "--speed", "6"], { cwd: root, stdio: ["ignore", "pipe", "inherit"] });
-  ({ address, curl } = await readGreeting(demo));
+  // A process group of its own, so that it can be sent what Ctrl-C in a terminal sends: a signal to all of the group.
+  const options: SpawnOptions = { cwd: root, detached: true, stdio: ["ignore", "pipe", "pipe"] };
+  demo = spawn(process.execPath, ["examples/demo/demo.ts", "--speed", "6"], options);
+  for (const output of [demo.stdout!, demo.stderr!]) output.on("data", (data: Buffer) => (said += data));
+  ({ address, curl } = await greeting());
   browser = await startBrowser();
   page = await open();
 });
@@ -79,12 +84,26 @@ describe("the demo's page", () => {
     await second.close();
   }, 90_000);
 
+  it("shows what led to an answer, and the ones before it to be chosen", async () => {
+    await page.selectOption("#generation", "answer-2");
+    await expect.poll(() => text("#question"), WAIT).toBe("Why does an event stream need a position?");
+    await expect.poll(() => text("#tool"), WAIT).toMatch(/^lookup_header\(.+\) → .+$/);
+    expect(await text("#documents")).toBe("Server-sent events, read slowly · Ids that only rise · What a reader may forget");
+    await page.click("#earlier button:has-text('What is a penstock?')");
+    expect(await page.getAttribute("#text", "data-generation")).toBe("answer-1");
+    expect(await text("#scores")).toBe("faithful 0.97 · complete 0.93 · polite 0.89");
+    expect(await page.isVisible("#earlier-title")).toBe(false);
+    await page.selectOption("#generation", "");
+  });
+
   it("shows only what a filter lets through, and its position still moves", async () => {
     await page.click("#filters summary");
     await page.click("#kinds label:has-text('usage')");
     await page.click("#steps label:has-text('generate')");
     expect(await text("#filter-summary")).toBe("usage, generate");
     await expect.poll(() => page.locator("#log li[data-kind=usage]").count(), WAIT).toBeGreaterThan(0);
+    expect(await text("#check")).toBe("filtered");
+    expect(await page.isVisible("#hidden-text")).toBe(true);
     const position = await text("#position");
     await expect.poll(() => text("#position"), WAIT).not.toBe(position);
     expect(await page.locator("#log li:not(.note):not([data-kind=usage])").count()).toBe(0);
@@ -95,6 +114,7 @@ describe("the demo's page", () => {
     await expect.poll(() => page.locator("#log li[data-kind=token]").count(), WAIT).toBeGreaterThan(0);
     expect(await text("#filter-summary")).toBe("none");
     expect(await text("#check")).toBe("0 lost, 0 doubled");
+    expect(await page.isVisible("#hidden-text")).toBe(false);
   });
 });
 
@@ -111,10 +131,12 @@ describe("the demo's program", () => {
     expect(lines.find((line) => line.startsWith("data: "))).toContain('"question":"What is a penstock?"');
   });
 
-  it("ends cleanly on Ctrl-C, and its gateway with it", async () => {
-    const ended = once(demo, "exit");
-    demo.kill("SIGINT");
+  it("ends cleanly and without a word on Ctrl-C, and its gateway with it", async () => {
+    const saidBefore = said;
+    const ended = once(demo, "close");
+    process.kill(-demo.pid!, "SIGINT");
     expect(await ended).toEqual([0, null]);
+    expect(said).toBe(saidBefore);
     await expect(fetch(curl.at(-1)!)).rejects.toThrow();
     await expect.poll(state, WAIT).toMatch(/waiting|resuming/);
   });
@@ -134,12 +156,11 @@ async function state(): Promise<string | null> {
   return await page.getAttribute("#state", "data-state");
 }
 
-async function readGreeting(child: ChildProcess): Promise<{ address: string; curl: string[] }> {
-  let address: string | undefined;
-  for await (const line of createInterface({ input: child.stdout! })) {
-    address ??= /Page +(http:\S+)/.exec(line)?.[1];
-    const command = /curl +(curl .+)/.exec(line)?.[1];
-    if (address !== undefined && command !== undefined) return { address, curl: command.split(" ") };
-  }
-  throw new Error("The demo ended before it said where its page is.");
+async function greeting(): Promise<{ address: string; curl: string[] }> {
+  const found = await vi.waitUntil(() => {
+    if (demo.exitCode !== null) throw new Error(`The demo ended before it said where its page is: ${said}`);
+    const lines = /Page +(http:\S+)\n *curl +(curl .+)\n/.exec(said);
+    return lines !== null && { address: lines[1]!, curl: lines[2]!.split(" ") };
+  }, WAIT);
+  return found as { address: string; curl: string[] };
 }

@@ -1,7 +1,10 @@
 /** All that touches the document. Text goes in as text, never as markup. */
+import { hidesAllTokens, hidesTokensOf } from "./filter.js";
+import { Generations } from "./generations.js";
 
 const ROWS = 200;
-const GENERATIONS = 12;
+/** Correlation ids to choose from: two a generation. */
+const CHOICES = 24;
 const STATES = {
   connecting: "connecting",
   live: "live",
@@ -17,7 +20,8 @@ const element = (id) => document.getElementById(id);
 export class View {
   onCut = () => {};
   onFilter = () => {};
-  #generations = new Map(); // correlation id -> { question, text, steps, done, followUp }
+  #generations = new Generations();
+  #filter = new URLSearchParams();
   #newRows = [];
   #drawing = null;
   #model = null;
@@ -85,32 +89,17 @@ export class View {
     this.#drawSoon();
   }
 
-  #collect({ kind, step_name: step, correlation_id: correlationId, payload }) {
-    const number = correlationId?.split("-").at(-1);
-    const isAnswer = correlationId?.startsWith("answer-");
-    const answerId = `answer-${number}`;
-    let generation = this.#generations.get(answerId);
-    if (!generation) {
-      generation = { question: "", text: "", steps: new Map(), done: false, followUp: "" };
-      this.#generations.set(answerId, generation);
-      element("generation").options[0].after(new Option(answerId, answerId));
-      if (this.#generations.size > GENERATIONS) {
-        this.#generations.delete(this.#generations.keys().next().value);
-        element("generation").options[GENERATIONS + 1].remove();
-      }
-      const choice = element("correlation");
-      for (const id of [`follow-up-${number}`, answerId]) {
-        if (![...choice.options].some((option) => option.value === id)) choice.options[0].after(new Option(id, id));
-      }
-      while (choice.options.length > 2 * GENERATIONS && !choice.options[choice.options.length - 1].selected)
-        choice.remove(choice.options.length - 1);
+  #collect(event) {
+    const isNew = this.#generations.take(event);
+    if (isNew === null) return;
+    const choice = element("generation");
+    choice.options[0].after(new Option(isNew, isNew));
+    while (choice.options.length > this.#generations.ids.length + 1) choice.options[choice.options.length - 1].remove();
+    const ids = element("correlation");
+    for (const id of [isNew.replace("answer", "follow-up"), isNew]) {
+      if (![...ids.options].some((option) => option.value === id)) ids.options[0].after(new Option(id, id));
     }
-    if (payload.question) generation.question = payload.question;
-    if (kind === "step") generation.steps.set(step, payload.status);
-    if (kind === "progress") generation.steps.set(step, `${payload.done} of ${payload.total}`);
-    if (kind === "token" && isAnswer) generation.text += payload.text;
-    if (kind === "token" && !isAnswer) generation.followUp += payload.text;
-    if (kind === "usage" && isAnswer) generation.done = true;
+    while (ids.options.length > CHOICES && !ids.options[ids.options.length - 1].selected) ids.remove(ids.options.length - 1);
   }
 
   #filterChanged() {
@@ -119,6 +108,7 @@ export class View {
     for (const box of element("steps").querySelectorAll("input:checked")) query.append("step_names", box.value);
     if (element("correlation").value) query.append("correlation_ids", element("correlation").value);
     element("filter-summary").textContent = [...query.values()].join(", ") || "none";
+    this.#filter = query;
     this.onFilter(query);
   }
 
@@ -136,19 +126,21 @@ export class View {
     this.#newRows = [];
     while (log.childElementCount > ROWS) log.lastElementChild.remove();
     this.#drawGeneration();
-    if (this.#model) drawFigures(this.#model);
+    if (this.#model) drawFigures(this.#model, hidesAllTokens(this.#filter));
   }
 
   #drawGeneration() {
-    const id = element("generation").value || [...this.#generations.keys()].at(-1);
+    const { ids } = this.#generations;
+    const id = element("generation").value || ids.at(-1);
     const generation = this.#generations.get(id);
     element("question").textContent = generation?.question || "\u00a0";
+    const hidden = hidesTokensOf("generate", this.#filter);
+    element("hidden-text").hidden = !hidden;
     const text = element("text");
+    text.hidden = hidden;
     text.dataset.generation = id ?? "";
     text.dataset.done = String(generation?.done ?? false);
     text.textContent = generation?.text ?? "";
-    element("follow-up").hidden = !generation?.followUp;
-    element("follow-up").textContent = generation?.followUp ?? "";
     const steps = [...(generation?.steps ?? [])].map(([name, status]) => {
       const item = document.createElement("li");
       item.dataset.status = status;
@@ -156,18 +148,52 @@ export class View {
       return item;
     });
     element("steps-done").replaceChildren(...steps);
+    drawFact("documents", generation?.documents.join(" · "));
+    drawFact("tool", generation?.tool);
+    drawFact("scores", generation?.scores.join(" · "));
+    drawFact("follow-up", generation?.followUp);
+    this.#drawEarlier(ids.slice(0, Math.max(0, ids.indexOf(id))).reverse());
+  }
+
+  /** The generations before the one that is shown, newest first, each to be chosen. Drawn anew only where they differ: one may have the focus. */
+  #drawEarlier(ids) {
+    const list = element("earlier");
+    const shown = ids.filter((id) => this.#generations.get(id).question !== "");
+    element("earlier-title").hidden = shown.length === 0;
+    if (list.dataset.ids === shown.join()) return;
+    list.dataset.ids = shown.join();
+    const items = shown.map((id) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = this.#generations.get(id).question;
+      button.addEventListener("click", () => {
+        element("generation").value = id;
+        this.#draw();
+      });
+      const item = document.createElement("li");
+      item.append(button);
+      return item;
+    });
+    list.replaceChildren(...items);
   }
 }
 
-function drawFigures(model) {
+function drawFigures(model, isFiltered) {
   element("position").textContent = model.position || "–";
   element("events-seen").textContent = model.events;
   element("tokens-seen").textContent = model.tokens;
   element("resumes").textContent = model.resumes;
   element("gaps").textContent = model.gaps;
   const { lost, doubled } = model.sequence;
-  element("check").textContent = `${lost} lost, ${doubled} doubled`;
-  element("check").dataset.ok = String(lost + doubled === 0);
+  const isWhole = lost + doubled === 0;
+  element("check").textContent = isFiltered ? "filtered" : `${lost} lost, ${doubled} doubled`;
+  element("check").dataset.state = isFiltered ? "unknown" : isWhole ? "good" : "bad";
+}
+
+/** A line of the generation's details, which is there only when it says something. */
+function drawFact(name, text) {
+  element(name).textContent = text ?? "";
+  element(name).parentElement.hidden = !text;
 }
 
 function chip(value) {
