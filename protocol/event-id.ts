@@ -32,6 +32,15 @@ export function compareEventIds(a: EventId, b: EventId): number {
   return milliseconds !== 0 ? milliseconds : a.length - b.length;
 }
 
+/** The greatest id before `id`; null before `0-0`. */
+export function previousId(id: EventId): EventId | null {
+  if (id === ZERO_ID) return null;
+  const dash = id.indexOf("-");
+  const sequence = BigInt(id.slice(dash + 1));
+  if (sequence > 0n) return `${id.slice(0, dash)}-${sequence - 1n}`;
+  return `${BigInt(id.slice(0, dash)) - 1n}-${MAX_HALF}`;
+}
+
 /** The milliseconds of an id as a number; exact below 2^53, which Redis' own clock stays under. */
 export function millisecondsOf(id: EventId): number {
   return Number(id.slice(0, id.indexOf("-")));

@@ -1,4 +1,4 @@
-import { parseRunId } from "../http/run-id.ts";
+import { parseRunId } from "../../protocol/run-id.ts";
 
 /** Tells whether a canonical run id matches one of `patterns`: whole ids, in any spelling of a UUID, or with `*` for any characters. */
 export function runMatcher(patterns: readonly string[]): (runId: string) => boolean {

@@ -22,6 +22,8 @@ export interface ExchangeContext {
   readonly log: BrokerLog;
   /** True while the gateway drains: every answer closes its connection. */
   isDraining(): boolean;
+  /** Requests that are still to be answered; counted here. */
+  openExchanges: number;
 }
 
 /** The last byte of a body must be there so long after the head. */
@@ -56,6 +58,7 @@ export class Exchange {
     this.head = head;
     this.#context = context;
     this.#res = res;
+    context.openExchanges++;
     res.onAborted(() => this.#aborted());
     if (!announcesBody(head)) {
       this.body = null;
@@ -228,6 +231,7 @@ export class Exchange {
   }
 
   #finish(): void {
+    if (this.#res !== null) this.#context.openExchanges--;
     this.#res = null;
     this.body?.discard();
     if (this.#deadline !== null) clearTimeout(this.#deadline);

@@ -1,5 +1,5 @@
 /** `GET /api/v1/info`: what ZenML's client asks of a server before it talks to it. */
-import { parseUuid } from "./run-id.ts";
+import { parseUuid } from "../../protocol/run-id.ts";
 
 export interface GatewayInfo {
   readonly deploymentId: string | null;

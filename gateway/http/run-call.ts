@@ -1,10 +1,11 @@
 /** What every route of a run asks before anything else, in this order: 401, 501, 422, 403. */
+
+import { parseRunId, type RunIdMode } from "../../protocol/run-id.ts";
 import type { Action, Authenticator, Identity } from "../auth/authenticator.ts";
 import type { Broker } from "../broker/broker.ts";
 import { RequestError } from "../errors.ts";
 import type { Exchange } from "./exchange.ts";
 import { fieldOf } from "./request-head.ts";
-import { parseRunId, type RunIdMode } from "./run-id.ts";
 
 /** A request to a run by a caller who may make it. */
 export interface RunCall {

@@ -1,9 +1,9 @@
 /** Methods, paths and the order of refusals, on a real server. */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseUuid } from "../../protocol/run-id.ts";
 import { ask, jsonOf } from "../../test/support/http-client.ts";
 import { oneToken, startTestServer, type TestServer } from "../../test/support/http-server.ts";
 import { headerOf, sendRaw } from "../../test/support/raw-http.ts";
-import { parseUuid } from "./run-id.ts";
 
 const TOKEN = { Authorization: "Bearer test-token" };
 const JSON_TYPE = { "Content-Type": "application/json" };

@@ -1,5 +1,6 @@
 /** The HTTP side of a worker: routes, refusals, the listening socket. */
 
+import type { RunIdMode } from "../../protocol/run-id.ts";
 import { MAX_BODY_BYTES } from "../../protocol/wire.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Broker, BrokerLog } from "../broker/broker.ts";
@@ -22,7 +23,6 @@ import { countRefusal, type ParseBatch, publish } from "./publish-route.ts";
 import { fieldOf, readHead } from "./request-head.ts";
 import { ALLOW, createRouter, type Match, type RouteName } from "./routes.ts";
 import { type Doorkeeper, enterRun, type RunCall } from "./run-call.ts";
-import type { RunIdMode } from "./run-id.ts";
 import type { SinkContext } from "./sse-sink.ts";
 import { countReject, openStream, type StreamServices } from "./stream-route.ts";
 
@@ -65,6 +65,8 @@ export interface HttpServer {
   startDraining(): void;
   /** Connections of any kind, idle ones included. */
   readonly connections: number;
+  /** Requests that are still to be answered, open streams not counted. */
+  readonly openExchanges: number;
   /** Cuts everything. */
   close(): void;
 }
@@ -85,7 +87,16 @@ export function createHttpServer(deps: HttpDeps): HttpServer {
   const cors = createCors(settings.allowedOrigins);
   const budget = new ByteBudget(settings.bodyBudgetBytes ?? DEFAULT_BODY_BUDGET_BYTES);
   const answerBudget = new ByteBudget(settings.answerBudgetBytes ?? DEFAULT_ANSWER_BUDGET_BYTES);
-  const context: ExchangeContext = { app, cors, budget, maxBodyBytes: MAX_BODY_BYTES, answerBudget, log, isDraining };
+  const context: ExchangeContext = {
+    app,
+    cors,
+    budget,
+    maxBodyBytes: MAX_BODY_BYTES,
+    answerBudget,
+    log,
+    isDraining,
+    openExchanges: 0,
+  };
   const sinks: SinkContext = { app, stallMs: settings.stallSeconds * 1_000 };
   const handlers = createHandlers(deps, { cors, sinks, isDraining });
   const route = createRouter(settings.pathPrefix);
@@ -141,6 +152,9 @@ export function createHttpServer(deps: HttpDeps): HttpServer {
     },
     get connections() {
       return listener.connections;
+    },
+    get openExchanges() {
+      return context.openExchanges;
     },
     close() {
       listener.close();

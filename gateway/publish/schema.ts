@@ -1,8 +1,8 @@
 /** What an event must be, as ZenML's StreamEvent has it; messages name the field and what it takes, and never repeat what came. */
 
+import { parseRunId } from "../../protocol/run-id.ts";
 import { MAX_FRAME_BYTES } from "../../protocol/wire.ts";
 import { RequestError } from "../errors.ts";
-import { parseRunId } from "../http/run-id.ts";
 import { readText } from "../json/text.ts";
 import {
   CORRELATION_ID,

@@ -72,12 +72,15 @@ class Worker implements WorkerHandle {
   }
 
   async drain(seconds: number): Promise<void> {
-    this.#server?.startDraining();
+    const server = this.#server;
+    if (server === null) return;
+    const deadline = performance.now() + seconds * 1000;
+    server.startDraining();
     await this.#table?.drain(seconds, this.#config.drain.frames);
+    // A publish under way is answered, or its producer would send it again.
+    await until(() => server.openExchanges === 0, deadline - performance.now());
     // What was written last is on its way: who reads it closes the connection, as each answer of a drain asks.
-    for (let waited = 0; waited < FAREWELL_MS && (this.#server?.connections ?? 0) > 0; waited += FAREWELL_STEP_MS) {
-      await sleep(FAREWELL_STEP_MS);
-    }
+    await until(() => server.connections === 0, FAREWELL_MS);
   }
 
   snapshot(): Promise<MetricsSnapshot> {
@@ -107,7 +110,11 @@ class Worker implements WorkerHandle {
 }
 
 const FAREWELL_MS = 1_000;
-const FAREWELL_STEP_MS = 20;
+const STEP_MS = 20;
+
+async function until(isTrue: () => boolean, limitMs: number): Promise<void> {
+  for (let waitedMs = 0; waitedMs < limitMs && !isTrue(); waitedMs += STEP_MS) await sleep(STEP_MS);
+}
 
 function tableSettings({ flow, streaming }: GatewayConfig): TableSettings {
   return {

@@ -186,6 +186,34 @@ describe("how a gateway ends", () => {
     expect(stream.text).not.toContain("event: end");
   });
 
+  it("a publish under way at SIGTERM is answered before it leaves", async () => {
+    const broker = join(folder, "slow-broker.mjs");
+    writeFileSync(
+      broker,
+      `import { createMemoryBroker } from ${JSON.stringify(new URL("../../gateway/broker/memory.ts", import.meta.url).href)};
+      export function createBroker(context) {
+        const broker = createMemoryBroker({ totalBytes: 1e8, maxStreamLength: 10, streamTtlSeconds: 60 }, context);
+        const publish = broker.publish.bind(broker);
+        broker.publish = async (request) => {
+          context.log.info({}, "publishing");
+          await new Promise((resolve) => setTimeout(resolve, 1_500));
+          return publish(request);
+        };
+        return broker;
+      }`,
+    );
+    const { cli, url } = await start(["--broker", broker, "--drain-delay-seconds", "0"]);
+    const answer = fetch(`${url}/api/v1/runs/r1/events`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"events":[{"kind":"token"}]}',
+    });
+    await waitFor("the publish has come", () => cli.stdout.includes('"publishing"'));
+    cli.child.kill("SIGTERM");
+    expect((await answer).status).toBe(200);
+    expect(await cli.exitCode()).toBe(0);
+  });
+
   it("the reader of its log may be gone: it serves, drains and leaves all the same", async () => {
     const { cli, url } = await start(["--broker", "memory"]);
     cli.child.stdout.destroy();
