@@ -18,9 +18,9 @@ export class Keys {
     return `${this.#prefix}:ended:${runId}`;
   }
 
-  /** What is known of one Idempotency-Key. */
+  /** What is known of one Idempotency-Key. The hash tag puts it into the run's own slot: a publish needs one node, not two. */
   once(runId: string, scopeHash: string): string {
-    return `${this.#prefix}:once:${runId}:${scopeHash}`;
+    return `${this.#prefix}:once:{${this.run(runId)}}:${scopeHash}`;
   }
 
   /** Only ever read: whether this key can be read shows at start whether the user may read runs. */

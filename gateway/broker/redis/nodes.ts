@@ -151,9 +151,10 @@ export class Nodes {
     if (unread) parts.push(`cannot read: ${unread.readFailure}`);
     if (unwritten) parts.push(`cannot write: ${unwritten.writeFailure}`);
     if (parts.length === 0) parts.push(`${this.#layout?.kind ?? "standalone"}: ${nodes.map((node) => node.name).join(", ")}`);
+    // One master that is away must not take the runs of the others out of service.
     return {
-      readable: unread === undefined && !hasHoles,
-      writable: unwritten === undefined && !hasHoles,
+      readable: nodes.some((node) => node.readFailure === null),
+      writable: nodes.some((node) => node.writeFailure === null),
       detail: parts.join("; "),
     };
   }
@@ -327,10 +328,11 @@ export class Nodes {
   /** One line at the beginning of a trouble, one at its end. */
   #noteHealth(): void {
     const { log } = this.#options;
-    const { readable, detail } = this.health();
-    if (readable === !this.#isTroubled) return;
-    this.#isTroubled = !readable;
-    if (readable) log.info({}, "Redis answers again; reading goes on.");
+    const { detail } = this.health();
+    const isWhole = this.all.length > 0 && this.all.every((node) => node.readFailure === null) && !this.#masters.includes(null);
+    if (isWhole === !this.#isTroubled) return;
+    this.#isTroubled = !isWhole;
+    if (isWhole) log.info({}, "Redis answers again; reading goes on.");
     else log.warn({ detail }, "Redis does not answer; streams wait, and reading goes on when it is back.");
   }
 }

@@ -1,0 +1,3 @@
+import { describeStalledReaders } from "./stalled.ts";
+
+describeStalledReaders({ stalled: 20, stallSeconds: 20 });
