@@ -85,19 +85,21 @@ function join(frames: Buffer[], bytes: number): Uint8Array | null {
 
 /** The last few batches of one stretch. Whoever stands at the same place with the same filter gets the same bytes. */
 export class BatchCache {
-  #batches: Batch[] = [];
+  #batches: Batch[] | null = null;
 
   get(stretch: Stretch, from: number, filter: Filter): Batch {
-    for (const batch of this.#batches) if (batch.from === from && batch.filter === filter.key) return batch;
+    this.#batches ??= [];
+    const batches = this.#batches;
+    for (const batch of batches) if (batch.from === from && batch.filter === filter.key) return batch;
     const batch = buildBatch(stretch, from, filter);
-    if (this.#batches.length === CACHED) this.#batches.shift();
-    this.#batches.push(batch);
+    if (batches.length === CACHED) batches.shift();
+    batches.push(batch);
     return batch;
   }
 
   /** To be called when the stretch has grown, or is not read for a while. */
   clear(): void {
-    if (this.#batches.length > 0) this.#batches = [];
+    this.#batches = null;
   }
 }
 

@@ -1,8 +1,18 @@
 /** A stretch of history, decoded once and shared by all who read there at about the same time. */
-import { compareEventIds, type EventId } from "../../protocol/event-id.ts";
+import { compareEventIds, type EventId, ZERO_ID } from "../../protocol/event-id.ts";
 import type { Gap, HistoryPage, Position } from "../broker/broker.ts";
 import { BatchCache, type Stretch } from "./batch.ts";
-import { ENTRY_OVERHEAD, type LogEntry, logEntryOf } from "./log-entry.ts";
+import { type LogEntry, logEntryOf } from "./log-entry.ts";
+import { isBeyond } from "./run-end.ts";
+
+/** How the run stood when a page was asked for. The answer is of a later moment, but of how much later nobody knows. */
+export interface Asked {
+  /** Where the ring ended, and where its epoch began. */
+  readonly ringNext: number;
+  readonly ringEpoch: number;
+  /** The end that was known. */
+  readonly endId: EventId | null;
+}
 
 export class Page implements Stretch {
   readonly position: Position | null;
@@ -12,32 +22,51 @@ export class Page implements Stretch {
   readonly end: Position | null;
   readonly atHead: boolean;
   readonly newest: EventId | null;
+  readonly endedId: EventId | null;
+  /** Behind this id the entries are without holes. */
+  readonly #deletedUpTo: EventId;
   readonly next: number;
-  readonly bytes: number;
-  /** Where the ring ended when this page was read, and where its epoch began. */
   readonly ringNext: number;
   readonly ringEpoch: number;
+  /** The end that was known when this page was asked for. */
+  readonly knownEnd: EventId | null;
   readonly batches = new BatchCache();
 
-  constructor(position: Position | null, history: HistoryPage, ring: { readonly next: number; readonly epoch: number }) {
-    this.ringNext = ring.next;
-    this.ringEpoch = ring.epoch;
+  constructor(position: Position | null, history: HistoryPage, asked: Asked) {
     this.position = position;
     this.gap = history.gap;
     this.entries = history.entries.map(logEntryOf);
     this.end = history.next;
     this.atHead = history.atHead;
     this.newest = history.newest;
+    this.endedId = history.endedId;
+    this.#deletedUpTo = history.deletedUpTo ?? ZERO_ID;
     this.next = this.entries.length;
-    this.bytes = this.entries.reduce((sum, entry) => sum + entry.frame.length + ENTRY_OVERHEAD, 0);
+    this.ringNext = asked.ringNext;
+    this.ringEpoch = asked.ringEpoch;
+    this.knownEnd = asked.endId;
   }
 
   at(index: number): LogEntry {
     return this.entries[index]!;
   }
 
-  /** Index of the entry behind `id`, if `id` is an entry of this page; else null. */
-  indexBehind(id: EventId): number | null {
+  /** The index from which a reader at `position` goes on; null when it has to ask for itself. */
+  indexFor(position: Position | null): number | null {
+    if (position === null || this.position === null) {
+      if (position === this.position) return 0;
+      if (position === null) return null;
+    }
+    // Each reader is to be told of what was deleted behind its own place.
+    const isSound = compareEventIds(position.id, this.#deletedUpTo) >= 0;
+    if (samePlace(this.position, position) && (isSound || this.position === position)) return 0;
+    // Without a gap, what was read behind an entry also answers who asks for that place as a mere time.
+    if (isSound && this.gap === null && this.position?.id === position.id && this.position.exact) return 0;
+    return isSound ? this.#indexBehind(position.id) : null;
+  }
+
+  /** Null when `id` is no entry of this page, or its last: of what lies behind that it says nothing. */
+  #indexBehind(id: EventId): number | null {
     let low = 0;
     let high = this.entries.length;
     while (low < high) {
@@ -45,7 +74,13 @@ export class Page implements Stretch {
       if (compareEventIds(this.entries[middle]!.id, id) < 0) low = middle + 1;
       else high = middle;
     }
-    return low < this.entries.length && this.entries[low]!.id === id ? low + 1 : null;
+    return low + 1 < this.entries.length && this.entries[low]!.id === id ? low + 1 : null;
+  }
+
+  /** True when the run had ended there by the time that the broker answered. */
+  tellsOfEnd(endId: EventId): boolean {
+    if (this.newest !== null && isBeyond(this.newest, endId)) return false;
+    return this.endedId === endId || (this.newest !== null && compareEventIds(this.newest, endId) >= 0);
   }
 }
 
@@ -55,7 +90,7 @@ export class PageCache {
 
   add(page: Page, now: number): void {
     // A rollback and an empty stream are facts of one moment; who comes later asks again. What was trimmed stays trimmed.
-    if (page.gap?.reason === "rollback" || page.entries.length === 0) return;
+    if (page.gap?.reason === "rollback" || page.next === 0) return;
     this.expire(now);
     if (this.#pages.length === MAX_PAGES) this.#pages.shift();
     this.#pages.push({ page, readAt: now });
@@ -64,15 +99,8 @@ export class PageCache {
   /** A page and the index in it from which a reader at `position` goes on. */
   find(position: Position | null, now: number): { page: Page; index: number } | null {
     for (const { page, readAt } of this.#pages) {
-      if (now - readAt > KEPT_MS) continue;
-      if (position === null) {
-        if (page.position === null) return { page, index: 0 };
-      } else {
-        if (page.position !== null && answers(page, page.position, position)) return { page, index: 0 };
-        const index = page.indexBehind(position.id);
-        // At its very end a page says nothing about what lies behind.
-        if (index !== null && index < page.next) return { page, index };
-      }
+      const index = now - readAt > KEPT_MS ? null : page.indexFor(position);
+      if (index !== null) return { page, index };
     }
     return null;
   }
@@ -88,9 +116,9 @@ export class PageCache {
   }
 }
 
-/** A page without a gap that was read behind an entry also answers who asks for that place as a mere time. */
-function answers(page: Page, read: Position, asked: Position): boolean {
-  return read.id === asked.id && (read.exact === asked.exact || (read.exact && page.gap === null));
+export function samePlace(a: Position | null, b: Position | null): boolean {
+  if (a === null || b === null) return a === b;
+  return a.id === b.id && a.exact === b.exact;
 }
 
 const MAX_PAGES = 8;

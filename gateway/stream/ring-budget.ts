@@ -4,7 +4,7 @@ import type { Run } from "./run.ts";
 export class RingBudget {
   bytes = 0;
   readonly #maxBytes: number;
-  /** Least lately grown first. */
+  /** Runs whose rings hold something, least lately grown first. */
   readonly #order = new Set<Run>();
 
   constructor(maxBytes: number) {
@@ -30,6 +30,7 @@ export class RingBudget {
       const before = run.ring.bytes;
       run.ring.shrink(Math.max(0, before - (this.bytes - maxBytes)));
       this.bytes -= before - run.ring.bytes;
+      if (run.ring.bytes === 0) this.#order.delete(run);
     }
   }
 }

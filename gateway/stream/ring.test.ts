@@ -57,6 +57,55 @@ describe("the ring", () => {
     expect(ring.placeAfter("1000-5", false)).toBeNull();
   });
 
+  it("asks the broker about a place behind a gap that spans further than the entries that followed it", () => {
+    const ring = ringOf(3, 5);
+    ring.push(gapEntry({ reason: "retention", from: "1000-3", to: "1000-7", missed: 2 }, "1000-3", "1000-9"));
+    for (const id of ["1000-4", "1000-7"]) ring.push(entry(id));
+    expect(ring.placeAfter("1000-3", true)).toBe(3);
+    expect(ring.placeAfter("1000-4", true)).toBeNull();
+    expect(ring.placeAfter("1000-7", true)).toBe(6);
+    // Also when the gap itself has been dropped.
+    for (let n = 8; n < 11; n++) ring.push(entry(`1000-${n}`));
+    expect(ring.first).toBe(4);
+    expect(ring.placeAfter("1000-4", true)).toBeNull();
+    expect(ring.placeAfter("1000-7", true)).toBe(6);
+  });
+
+  it("takes on who holds what stood for the head at a gap with nothing behind it", () => {
+    const ring = ringOf(3);
+    ring.push(gapEntry({ reason: "retention", from: "1000-3", to: null, missed: 2 }, "1000-3", "1000-5"));
+    expect(ring.placeAfter("1000-5", true)).toBe(4);
+    ring.push(entry("1000-6"));
+    expect(ring.placeAfter("1000-5", true)).toBe(4);
+    expect(ring.placeAfter("1000-4", true)).toBeNull();
+  });
+
+  it("knows the losses that were found late and that a reader has not come by", () => {
+    const ring = ringOf(5, 3);
+    const late = (from: number, to: number) =>
+      gapEntry({ reason: "retention", from: `1000-${from}`, to: `1000-${to}`, missed: 1 }, ring.newest ?? "", ring.newest);
+    expect(ring.lateGapBehind(0)).toBeNull();
+    ring.push(late(1, 3));
+    ring.push(entry("1000-6"));
+    ring.push(late(5, 6));
+    for (let n = 7; n < 12; n++) ring.push(entry(`1000-${n}`));
+    expect(ring.lateGapBehind(5)).toMatchObject({ from: "1000-1", to: "1000-6" });
+    expect(ring.lateGapBehind(6)).toMatchObject({ from: "1000-5", to: "1000-6" });
+    expect(ring.lateGapBehind(8)).toBeNull();
+  });
+
+  it("begins behind what was deleted from a tail", () => {
+    const ring = new Ring(100, 1_000_000);
+    ring.begin({ complete: false, entries: [], after: null, newest: "1000-9", endedId: null });
+    expect(ring.placeAfter("1000-9", true)).toBe(0);
+    const deleted = new Ring(100, 1_000_000);
+    const entries = [{ id: "1000-5", payload: null }];
+    deleted.begin({ complete: false, entries, after: "1000-2", newest: "1000-5", endedId: null, deletedUpTo: "1000-4" });
+    deleted.push(entry("1000-5"));
+    expect(deleted.placeAfter("1000-2", true)).toBeNull();
+    expect(deleted.placeAfter("1000-4", true)).toBe(0);
+  });
+
   it("stays within its entries and bytes, and keeps the newest whatever its size", () => {
     const ring = new Ring(16, 2_000);
     fc.assert(

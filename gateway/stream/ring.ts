@@ -3,6 +3,7 @@
  * subscriber is an integer, and "has it fallen off?" one comparison (docs/adr/0003-rings-not-queues.md).
  */
 import { compareEventIds, type EventId, ZERO_ID } from "../../protocol/event-id.ts";
+import type { Gap, Tail } from "../broker/broker.ts";
 import { BatchCache, type Stretch } from "./batch.ts";
 import { ENTRY_OVERHEAD, GAP, type LogEntry } from "./log-entry.ts";
 
@@ -24,6 +25,14 @@ export class Ring implements Stretch {
   readonly batches = new BatchCache();
   /** Offset from which ids rise: behind the last rollback. */
   epoch = 0;
+  /** Offset of the last gap that was evicted. */
+  lastGapEvicted = -1;
+  /** The last gaps that were found late, with their offsets: for a reader that passes them by, no other place tells of what they span. */
+  #lateGaps: { readonly offset: number; readonly gap: Gap }[] | null = null;
+  /** Gaps in the ring. */
+  #gaps = 0;
+  /** A gap may span beyond entries that follow on it: up to there, what is left of this epoch has holes by gaps that were evicted. */
+  #holesUpTo: EventId = ZERO_ID;
   #slots: (LogEntry | undefined)[] = [];
   readonly #maxEntries: number;
   readonly #maxBytes: number;
@@ -32,6 +41,16 @@ export class Ring implements Stretch {
   constructor(maxEntries: number, maxBytes: number) {
     this.#maxEntries = maxEntries;
     this.#maxBytes = maxBytes;
+  }
+
+  /** What is known before the first entry. */
+  begin({ complete, entries, after, newest, deletedUpTo }: Tail): void {
+    this.newest = newest;
+    const first = entries[0]?.id ?? null;
+    if (complete) this.after = BEGINNING;
+    // With nothing kept, what comes next follows on the newest id that ever was.
+    else if (first === null) this.after = newest;
+    else this.after = deletedUpTo !== undefined && compareEventIds(deletedUpTo, after ?? first) > 0 ? deletedUpTo : after;
   }
 
   at(offset: number): LogEntry {
@@ -44,14 +63,10 @@ export class Ring implements Stretch {
     this.#slots[this.next & (this.#slots.length - 1)] = entry;
     this.next++;
     this.bytes += sizeOf(entry);
-    if (entry.type === GAP) {
-      const rollback = entry.gap!.reason === "rollback";
-      if (rollback) {
-        this.epoch = this.next;
-        this.after = null;
-      }
-      if (rollback || entry.newest !== null) this.newest = entry.newest;
-    } else {
+    if (entry.type === GAP) this.#notePushed(entry);
+    else {
+      // The first behind a rollback shows where its epoch begins, if that is not yet known.
+      if (this.next - 1 === this.epoch && this.after !== null && compareEventIds(entry.id, this.after) <= 0) this.after = null;
       this.newest = entry.id;
     }
     while (this.bytes > this.#maxBytes && this.next - this.first > 1) this.#evict();
@@ -70,16 +85,40 @@ export class Ring implements Stretch {
    * before it. With `exact` false `id` need not be an entry, only lie within what the ring covers. Null when only the broker can tell.
    */
   placeAfter(id: EventId, exact: boolean): number | null {
+    const place = this.#placeAfter(id, exact);
+    return place !== null && this.#isHole(id, place) ? null : place;
+  }
+
+  #placeAfter(id: EventId, exact: boolean): number | null {
     const start = Math.max(this.first, this.epoch);
     const offset = this.#lowerBound(id, start);
     if (offset < this.next && this.at(offset).type !== GAP && this.at(offset).id === id) return offset + 1;
     if (id === this.after) return start;
     if (id === ZERO_ID && this.after === BEGINNING) return start;
-    if (exact || this.after === null || this.newest === null) return null;
-    if (this.after !== BEGINNING && compareEventIds(id, this.after) < 0) return null;
-    if (compareEventIds(id, this.newest) > 0) return null;
-    // Beside a gap, whether something is missing is for the broker to say.
-    return offset > start && this.at(offset - 1).type === GAP ? null : offset;
+    const before = offset > start ? this.at(offset - 1) : null;
+    if (before?.type === GAP) {
+      // Who holds what a gap left as the newest has been told of it. Beside a gap all else is for the broker to say.
+      return before.gap!.to === null && before.newest === id ? offset : null;
+    }
+    if (exact || this.newest === null || compareEventIds(id, this.newest) > 0) return null;
+    if (before !== null || this.after === BEGINNING) return offset;
+    return this.after !== null && compareEventIds(id, this.after) > 0 ? offset : null;
+  }
+
+  /** One gap for all that were found late and lie at or behind an offset; null when there are none. */
+  lateGapBehind(offset: number): Gap | null {
+    const gaps = this.#lateGaps?.filter((late) => late.offset >= offset).map((late) => late.gap) ?? [];
+    const [first, last] = [gaps[0], gaps.at(-1)];
+    if (first === undefined || last === undefined || first === last) return first ?? null;
+    return { reason: "retention", from: first.from, to: last.to, missed: null };
+  }
+
+  /** Id of what lies just before an offset of this epoch; null when there is nothing, or a gap. */
+  idBefore(offset: number): EventId | null {
+    if (offset === this.next) return this.newest;
+    if (offset === this.start) return this.after === BEGINNING ? null : this.after;
+    const before = this.at(offset - 1);
+    return before.type === GAP ? null : before.id;
   }
 
   /** Where a reader without a position begins, if the ring holds all that there is: no gap lies before its first entry. */
@@ -127,16 +166,45 @@ export class Ring implements Stretch {
     return low;
   }
 
+  #notePushed(entry: LogEntry): void {
+    const { gap, newest } = entry;
+    this.#gaps++;
+    if (isLate(entry)) this.#lateGaps = [...(this.#lateGaps ?? []).slice(1 - LATE_GAPS), { offset: this.next - 1, gap: gap! }];
+    if (gap!.reason === "rollback") {
+      this.epoch = this.next;
+      // Unless something follows at once, nothing lies between what there is and what will come.
+      this.after = gap!.to === null ? newest : null;
+      this.newest = newest;
+      this.#holesUpTo = ZERO_ID;
+    } else if (this.newest === null || (newest !== null && compareEventIds(newest, this.newest) > 0)) this.newest = newest;
+  }
+
   #evict(): void {
     const mask = this.#slots.length - 1;
-    const entry = this.#slots[this.first & mask]!;
-    this.#slots[this.first & mask] = undefined;
-    if (this.first >= this.epoch) {
-      if (entry.type !== GAP) this.after = entry.id;
-      else if (entry.gap!.reason !== "outage") this.after = null;
-    }
-    this.first++;
+    const offset = this.first++;
+    const entry = this.#slots[offset & mask]!;
+    this.#slots[offset & mask] = undefined;
     this.bytes -= sizeOf(entry);
+    if (entry.type === GAP) this.#noteEvicted(entry, offset);
+    if (offset >= this.epoch) this.after = entry.type === GAP ? null : entry.id;
+  }
+
+  #noteEvicted(entry: LogEntry, offset: number): void {
+    this.#gaps--;
+    this.lastGapEvicted = offset;
+    // The gap of the last rollback itself stands just before its epoch.
+    if (offset >= this.epoch - 1 && compareEventIds(spansTo(entry), this.#holesUpTo) > 0) this.#holesUpTo = spansTo(entry);
+  }
+
+  /** True when a gap before `place` spans beyond `id`: entries between them may be missing. */
+  #isHole(id: EventId, place: number): boolean {
+    if (compareEventIds(id, this.#holesUpTo) < 0) return true;
+    if (this.#gaps === 0) return false;
+    for (let offset = Math.max(this.first, this.epoch - 1); offset < place; offset++) {
+      const entry = this.at(offset);
+      if (entry.type === GAP && compareEventIds(id, spansTo(entry)) < 0) return true;
+    }
+    return false;
   }
 
   #grow(): void {
@@ -151,6 +219,17 @@ function liesBefore(entry: LogEntry, id: EventId): boolean {
   const upTo = entry.gap!.to ?? entry.newest;
   return entry.gap!.reason === "retention" && upTo !== null && compareEventIds(upTo, id) <= 0;
 }
+
+function spansTo({ gap, newest }: LogEntry): EventId {
+  return gap!.to ?? newest ?? ZERO_ID;
+}
+
+/** True for a loss that was found when entries behind it had been handed over. */
+export function isLate({ id, gap }: LogEntry): boolean {
+  return gap!.reason !== "rollback" && gap!.from !== null && id !== "" && compareEventIds(gap!.from, id) < 0;
+}
+
+const LATE_GAPS = 8;
 
 function sizeOf(entry: LogEntry): number {
   return entry.frame.length + ENTRY_OVERHEAD;

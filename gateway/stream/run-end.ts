@@ -1,33 +1,70 @@
 /** The end of a run as a state: known from the end entry or its mark, put off for stragglers, taken back when the run goes on. */
 import { compareEventIds, type EventId, millisecondsOf } from "../../protocol/event-id.ts";
-import { END_DELAY_MS, STRAGGLER_MS } from "../../protocol/wire.ts";
+import { STRAGGLER_MS } from "../../protocol/wire.ts";
 
 export class RunEnd {
-  /** Id of the end entry; null while the run goes on. */
-  id: EventId | null = null;
-  /** Live readers hear of the end from this time on, in milliseconds of the run's clock. */
+  /** Readers hear of the end from this time on, in milliseconds of the run's clock. */
   dueAt = 0;
-  /** Id that the broker's mark has; null without one. */
+  /** True when a flush has gone by since it came due: who comes to the head later is told there. */
+  isTold = false;
+  /** Id that the broker's mark has, as far as is known; null without one. */
   marked: EventId | null = null;
+  /** The end that the ring has come by. */
+  #reached: EventId | null = null;
+  /** A later one that a page tells of. The ring may have entries before it still to come, or it may be old news. */
+  #hinted: EventId | null = null;
 
-  /** An end entry or mark was met. `wallNow` tells an old end, which needs no delay, from one that has just come. */
-  met(id: EventId, now: number, wallNow: number): void {
-    if (this.id !== null && compareEventIds(id, this.id) <= 0) return;
-    const age = wallNow - millisecondsOf(id);
-    this.dueAt = age > END_DELAY_MS ? now : now + END_DELAY_MS;
-    this.id = id;
+  /** Id of the end; null while the run goes on. */
+  get id(): EventId | null {
+    return this.#hinted ?? this.#reached;
   }
 
-  /** An entry behind the end was met; true when it is too late to be a straggler, so that the run goes on. */
-  reopenedBy(id: EventId): boolean {
-    if (this.id === null || !isBeyond(id, this.id)) return false;
-    this.id = null;
-    return true;
+  /** True when the ring has all that lies before the end. */
+  get isReached(): boolean {
+    return this.#hinted === null;
+  }
+
+  /** The reader has met an end entry or the mark. */
+  reach(id: EventId, dueAt: number): void {
+    if (this.#reached !== null && compareEventIds(id, this.#reached) <= 0) return;
+    this.#reached = id;
+    if (this.#hinted !== null && compareEventIds(id, this.#hinted) < 0) return;
+    const isNews = id !== this.#hinted;
+    this.#hinted = null;
+    if (isNews) this.#putOff(dueAt);
+  }
+
+  /** A page has an end entry or the mark. */
+  hint(id: EventId, dueAt: number): void {
+    if (this.id !== null && compareEventIds(id, this.id) <= 0) return;
+    this.#hinted = id;
+    this.#putOff(dueAt);
+  }
+
+  /** What a page told of is not so any more. */
+  dropHint(): void {
+    this.#hinted = null;
+    this.isTold = false;
+  }
+
+  /** The run has an entry with this id; one too late to be a straggler takes the end back. */
+  wentOnTo(id: EventId): void {
+    if (this.id !== null && isBeyond(id, this.id)) this.forget();
+  }
+
+  forget(): void {
+    this.#reached = null;
+    this.dropHint();
   }
 
   /** True once readers that have everything may be told. */
   isDue(now: number): boolean {
-    return this.id !== null && now >= this.dueAt;
+    return now >= this.dueAt && this.id !== null;
+  }
+
+  #putOff(dueAt: number): void {
+    this.dueAt = dueAt;
+    this.isTold = false;
   }
 }
 

@@ -2,51 +2,45 @@
  * One watched run: what the broker tells of it goes into the ring, and from there to each subscriber that may advance. Pure and
  * synchronous: the time is passed in, and all effects go through `RunHost` and `Sink`.
  */
-import { compareEventIds, type EventId } from "../../protocol/event-id.ts";
+import { compareEventIds, type EventId, millisecondsOf } from "../../protocol/event-id.ts";
+import { END_DELAY_MS } from "../../protocol/wire.ts";
 import type { Gap, HistoryPage, Position, RunObserver, StoredEntry, Tail } from "../broker/broker.ts";
-import { BATCH_BYTES } from "./batch.ts";
-import { Delivery } from "./delivery.ts";
-import { STREAM_FAILED_FRAME } from "./frame.ts";
+import { deliver, place } from "./delivery.ts";
+import { EndSearch } from "./end-search.ts";
+import { FlushClock } from "./flush-clock.ts";
+import { tellOutage } from "./gaps.ts";
+import { HistoryReads } from "./history-reads.ts";
 import { END, EVENT, gapEntry, type LogEntry, logEntryOf, UNKNOWN } from "./log-entry.ts";
-import { Page, PageCache } from "./page.ts";
-import { BEGINNING, Ring } from "./ring.ts";
+import { sendCursor } from "./outlet.ts";
+import { type Page, samePlace } from "./page.ts";
+import { Ring } from "./ring.ts";
 import { isBeyond, RunEnd } from "./run-end.ts";
-import { CURSOR_INTERVAL_MS, type RunHost, type RunSettings } from "./run-host.ts";
+import type { RunHost, RunSettings } from "./run-host.ts";
 import type { CloseReason } from "./sink.ts";
-import { CLOSED, HISTORY, type Subscriber, WAITING } from "./subscriber.ts";
+import { CLOSED, HISTORY, LIVE, type Subscriber, WAITING } from "./subscriber.ts";
+import { SubscriberList } from "./subscriber-list.ts";
 
 export class Run implements RunObserver {
   readonly id: string;
   readonly ring: Ring;
   readonly end = new RunEnd();
-  readonly subscribers: Subscriber[] = [];
-  /** False until the broker has told what the stream holds. */
-  known = false;
-  /** Serial number of the outage that lasts, 0 while there is none. */
-  outage = 0;
+  readonly subscribers = new SubscriberList();
   readonly settings: RunSettings;
   readonly host: RunHost;
-  readonly #delivery: Delivery;
-  readonly #clock: () => number;
+  /** False until the broker has told what the stream holds. */
+  #known = false;
+  /** Serial number of the outage that lasts, 0 while there is none. */
+  #outage = 0;
   #outages = 0;
   #readerAway = false;
-  #pagesAway = false;
-  #pages: PageCache | null = null;
-  /** Page reads under way, with those who wait; the late ones came after the read had begun. */
-  #reads: PageRead[] = [];
-  #flushAt = Number.POSITIVE_INFINITY;
-  #lastFlush = Number.NEGATIVE_INFINITY;
-  #unsentSince = 0;
-  #unsentBytes = 0;
-  /** How far a flush in slices has come; -1 when none is under way. */
-  #flushed = -1;
-  #cursorsAt = Number.POSITIVE_INFINITY;
-  /** The end of which a flush has told all; who comes to the head later is told there. */
-  #endTold: EventId | null = null;
-  /** Offset up to which the last flush has gone. */
-  #flushedThrough = 0;
-  #frameBytes = 0;
-  #frames = 0;
+  #historyAway = false;
+  #retryPlanned = false;
+  /** A look for an end that the broker may know, and the ring does not have; null when none is wanted. */
+  #endSearch: EndSearch | null = null;
+  #reads: HistoryReads | null = null;
+  readonly #flushes: FlushClock;
+  #sendsCursors = false;
+  readonly #clock: () => number;
 
   /** `clock`: milliseconds that only rise, the same that are passed to the other methods. */
   constructor(id: string, settings: RunSettings, host: RunHost, clock: () => number) {
@@ -54,50 +48,61 @@ export class Run implements RunObserver {
     this.settings = settings;
     this.host = host;
     this.#clock = clock;
+    this.#flushes = new FlushClock(settings.coalesceMs);
     this.ring = new Ring(settings.ringEvents, settings.ringBytes);
-    this.#delivery = new Delivery(this);
   }
 
   // --- what the broker tells -------------------------------------------------------------------------------------------------
 
   onTail(tail: Tail): void {
     const now = this.#clock();
-    this.known = true;
-    this.end.marked = tail.endedId;
-    this.ring.after = tail.complete ? BEGINNING : tail.after;
-    this.ring.newest = tail.newest;
-    for (const entry of tail.entries) this.#append(logEntryOf(entry), now);
-    if (tail.endedId !== null) {
-      if (this.ring.newest !== null && isBeyond(this.ring.newest, tail.endedId)) this.#unmark();
-      else this.end.met(tail.endedId, now, this.host.wallNow());
+    const { end, ring } = this;
+    this.#known = true;
+    end.marked = tail.endedId;
+    ring.begin(tail);
+    for (const stored of tail.entries) {
+      const entry = logEntryOf(stored);
+      this.#noteEntry(entry, this.#endDueAt(entry.id, now));
+      // Up to there something is missing, of which only the broker can tell.
+      if (tail.deletedUpTo === undefined || compareEventIds(entry.id, tail.deletedUpTo) > 0) this.#push(entry);
     }
-    for (const subscriber of this.subscribers) {
-      if (subscriber.state === WAITING) this.host.serveSoon(subscriber);
-    }
+    const { endedId } = tail;
+    if (endedId !== null && (tail.newest === null || !isBeyond(tail.newest, endedId)))
+      end.reach(endedId, this.#endDueAt(endedId, now));
+    this.#keepMark();
+    if (end.id === null) this.#endSearch = EndSearch.beforeTail(tail, now);
+    for (const subscriber of this.subscribers.all()) this.host.serveSoon(subscriber);
     this.#plan(now);
   }
 
   onEntries(entries: readonly StoredEntry[]): void {
     const now = this.#clock();
-    if (this.#unsentBytes === 0) this.#unsentSince = now;
+    let bytes = 0;
     for (const stored of entries) {
       const entry = logEntryOf(stored);
-      this.#append(entry, now);
-      this.#unsentBytes += entry.frame.length;
+      this.#noteEntry(entry, now + END_DELAY_MS);
+      this.#push(entry);
+      bytes += entry.frame.length;
     }
+    if (this.#endSearch?.isSettledBy(entries.at(-1)!.id) === true) this.#endSearch = null;
+    this.#keepMark();
+    this.#flushes.grew(bytes, now);
     this.#plan(now);
   }
 
   onGap(gap: Gap, newest: EventId | null): void {
     const now = this.#clock();
-    if (gap.reason === "rollback") {
-      this.#pages?.clear();
-      if (this.end.id !== null && (newest === null || compareEventIds(this.end.id, newest) > 0)) {
-        this.end.id = null;
-        this.#unmark();
-      }
-    }
-    this.#push(gapEntry(gap, this.ring.newest ?? "", newest));
+    const { end, ring } = this;
+    const isRollback = gap.reason === "rollback";
+    if (isRollback) {
+      this.#reads?.forget();
+      if (end.id !== null && isLost(end.id, gap, newest)) end.forget();
+    } else if (newest !== null) end.wentOnTo(newest);
+    this.#push(gapEntry(gap, ring.newest ?? "", newest));
+    // An end may be among what is missing, or in what a rollback has left.
+    if (end.id === null)
+      this.#endSearch = isRollback && newest !== null ? EndSearch.before(newest, now) : EndSearch.behind(ring.newest, now);
+    this.#keepMark();
     this.#plan(now);
   }
 
@@ -115,64 +120,45 @@ export class Run implements RunObserver {
     return this.ring.has(id);
   }
 
-  /** A page of history has been read. */
+  /** True from the first failure to read until reading goes on. */
+  get isInOutage(): boolean {
+    return this.#outage > 0;
+  }
+
+  // --- history ---------------------------------------------------------------------------------------------------------------
+
+  /** Gets the page at the subscriber's position, now or later. */
+  wantPage(subscriber: Subscriber): void {
+    // While history is away all ask again together, at the retry that is planned.
+    if (this.#historyAway && this.#retryPlanned) return;
+    this.#reads ??= new HistoryReads(this);
+    this.#reads.want(subscriber, this.#clock());
+  }
+
+  /** The answer to `RunHost.readPage`. */
   pageRead(position: Position | null, history: HistoryPage): void {
     const now = this.#clock();
-    const read = this.#takeRead(position);
-    this.#pagesAway = false;
-    this.#outageEnds();
-    const page = new Page(position, history, this.ring);
-    this.#noteEnd(page, history, now);
-    this.#pages ??= new PageCache();
-    this.#pages.add(page, now);
-    // That a position is newer than the stream must be the answer to a question asked after the request came.
-    const late = page.gap?.reason === "rollback" ? read.late : [];
-    const waiting = late.length > 0 ? read.waiting : [...read.waiting, ...read.late];
-    for (const subscriber of waiting) this.#give(subscriber, page, 0);
-    for (const subscriber of late) {
-      subscriber.awaiting = false;
-      this.wantPage(subscriber);
-    }
+    this.#historyIsBack();
+    this.#reads!.answered(position, history, now, (page) => this.#heedEnd(page, now));
+    if (this.#endSearch === null || !samePlace(this.#endSearch.from, position)) return;
+    if (this.end.id === null && this.#endSearch.goOn(history)) this.#reads!.look(this.#endSearch.from);
+    else this.#endSearch = null;
   }
 
   /** History could not be read: those who wait stay, hear of the outage, and are served when it is over. */
   pageFailed(position: Position | null): void {
-    const read = this.#takeRead(position);
-    for (const subscriber of [...read.waiting, ...read.late]) subscriber.awaiting = false;
-    this.#pagesAway = true;
-    this.#outageBegins();
-    this.host.retryPagesLater(this);
-  }
-
-  /** Asks again for all that could not be read. */
-  retryPages(): void {
-    let wanted = this.#reads.length > 0;
-    for (const subscriber of [...this.subscribers]) {
-      if (subscriber.blocked || subscriber.awaiting) continue;
-      if (subscriber.state === HISTORY && subscriber.page === null) {
-        wanted = true;
-        this.wantPage(subscriber);
-      } else if (subscriber.state === WAITING && this.known) {
-        wanted = true;
-        this.host.serveSoon(subscriber);
-      }
-    }
-    if (wanted) return;
-    this.#pagesAway = false;
-    this.#outageEnds();
+    this.#reads!.failed(position);
+    this.#historyFails();
   }
 
   /** The answer to `RunHost.findTail`; undefined when the broker could not tell. */
   tailFound(subscriber: Subscriber, position: Position | null | undefined): void {
     subscriber.awaiting = false;
     if (position === undefined) {
-      this.#pagesAway = true;
-      this.#outageBegins();
-      this.host.retryPagesLater(this);
+      this.#historyFails();
       return;
     }
-    this.#pagesAway = false;
-    this.#outageEnds();
+    this.#historyIsBack();
     if (subscriber.state === CLOSED) return;
     subscriber.tail = null;
     subscriber.position = position;
@@ -180,22 +166,42 @@ export class Run implements RunObserver {
     this.host.serveSoon(subscriber);
   }
 
+  /** Asks again for all that could not be read, and later once more, until nobody asks or an answer comes. */
+  retryPages(): void {
+    this.#retryPlanned = false;
+    if (!this.#historyAway) return;
+    let isWanted = this.#endSearch?.at === null;
+    if (isWanted) this.#searchEnd();
+    for (const subscriber of [...this.subscribers.all()]) {
+      if (!subscriber.blocked && !subscriber.awaiting) {
+        if (subscriber.state === HISTORY && subscriber.page === null) this.wantPage(subscriber);
+        else if (subscriber.state !== WAITING) continue;
+        this.host.serveSoon(subscriber);
+      }
+      isWanted ||= subscriber.awaiting || subscriber.state === WAITING;
+    }
+    if (isWanted) this.#retryLater();
+    else this.#historyIsBack();
+  }
+
   // --- subscribers -----------------------------------------------------------------------------------------------------------
 
   join(subscriber: Subscriber): void {
-    subscriber.index = this.subscribers.length;
-    this.subscribers.push(subscriber);
+    this.subscribers.add(subscriber);
     this.host.serveSoon(subscriber);
   }
 
-  /** Writes all that a subscriber may get now. */
-  serve(subscriber: Subscriber, now: number): void {
-    if (subscriber.state === CLOSED) return;
-    if (this.known) {
-      if (subscriber.state === WAITING && !subscriber.awaiting) this.#delivery.place(subscriber);
-      this.#delivery.deliver(subscriber, now);
+  /** Writes what a subscriber may get now. Returns how many writes that took. */
+  serve(subscriber: Subscriber, now: number): number {
+    if (subscriber.state === CLOSED) return 0;
+    let writes = 0;
+    if (this.#known) {
+      if (subscriber.state === WAITING && !subscriber.awaiting) place(subscriber);
+      writes = deliver(subscriber, now);
     }
-    if (this.outage > 0) this.#delivery.tellOutage(subscriber, now);
+    // Who reads the ring lacks nothing while only history is away.
+    if (this.#outage > 0 && (this.#readerAway || subscriber.state !== LIVE)) tellOutage(subscriber, this.#outage, now);
+    return writes;
   }
 
   /** The socket takes bytes again. */
@@ -210,157 +216,64 @@ export class Run implements RunObserver {
     if (subscriber.state === CLOSED) return;
     subscriber.state = CLOSED;
     subscriber.page = null;
-    const last = this.subscribers.pop()!;
-    if (last !== subscriber) {
-      let hole = subscriber.index;
-      if (hole < this.#flushed && this.#flushed <= this.subscribers.length) {
-        // The last one has not been served by the flush under way: it goes behind all that have.
-        this.#flushed--;
-        this.#put(this.subscribers[this.#flushed]!, hole);
-        hole = this.#flushed;
-      }
-      this.#put(last, hole);
-    }
+    this.subscribers.remove(subscriber);
     this.host.closed(subscriber, reason);
   }
 
   // --- flushing --------------------------------------------------------------------------------------------------------------
 
-  /** Serves at most `limit` subscribers; true when the flush is complete, false when it goes on with the next call. */
-  flush(now: number, limit: number): boolean {
-    if (this.#flushed < 0) {
-      this.#flushed = 0;
-      this.#flushAt = Number.POSITIVE_INFINITY;
-      this.#lastFlush = now;
-      this.#unsentBytes = 0;
-      if (this.end.isDue(now)) this.#endTold = this.end.id;
+  /** Serves subscribers until about `limit` writes are made, and returns how many were; `isFlushing` tells whether some are left. */
+  flush(now: number, limit: number): number {
+    const { subscribers, end } = this;
+    if (!subscribers.isPassing) {
+      subscribers.startPass();
+      this.#sendsCursors = this.#flushes.begin(now, this.ring.next);
+      if (end.isDue(now)) end.isTold = true;
+      const search = this.#endSearch;
+      if (search !== null && search.at !== null && now >= search.at) this.#searchEnd();
       this.#sampleLag();
     }
-    const sendCursors = now >= this.#cursorsAt;
-    for (let served = 0; served < limit && this.#flushed < this.subscribers.length; served++) {
-      const subscriber = this.subscribers[this.#flushed++]!;
-      if (!subscriber.blocked) {
-        this.#delivery.deliver(subscriber, now);
-        if (sendCursors) this.#delivery.sendCursor(subscriber, now);
+    let writes = 0;
+    while (writes < limit) {
+      const subscriber = subscribers.next();
+      if (subscriber === null) {
+        this.#plan(now);
+        break;
       }
+      writes++;
+      if (subscriber.blocked) continue;
+      writes += Math.max(0, deliver(subscriber, now) - 1);
+      if (this.#sendsCursors) sendCursor(subscriber, now);
     }
-    if (this.#flushed < this.subscribers.length) return false;
-    this.#flushed = -1;
-    if (sendCursors) this.#cursorsAt = Number.POSITIVE_INFINITY;
-    this.#plan(now);
-    return true;
+    return writes;
   }
 
-  /** A subscriber owes its client a cursor: it goes out within a second, with all others of this run. */
+  /** True while a flush is under way that is to go on. */
+  get isFlushing(): boolean {
+    return this.subscribers.isPassing;
+  }
+
+  /** A subscriber owes its client a cursor. */
   owesCursors(now: number): void {
-    if (this.#cursorsAt === Number.POSITIVE_INFINITY) {
-      this.#cursorsAt = now + CURSOR_INTERVAL_MS;
-      this.#plan(now);
-    }
-  }
-
-  /** When to look after a new subscriber for the first time. */
-  firstLook(subscriber: Subscriber, now: number): number {
-    return this.#delivery.firstLook(subscriber, now);
-  }
-
-  /** Looks after one subscriber: heartbeat, stall, expiry, age. Returns when to look again. */
-  tend(subscriber: Subscriber, now: number): number {
-    return this.#delivery.tend(subscriber, now);
-  }
-
-  /** Lets go of one subscriber so that it comes back elsewhere without a loss; false when its socket is full at the moment. */
-  release(subscriber: Subscriber, reason: CloseReason, now: number): boolean {
-    return this.#delivery.release(subscriber, reason, now);
-  }
-
-  /** Ends one subscriber now, and says that this server did not send it everything: nothing else is left to do in a drain. */
-  cut(subscriber: Subscriber, frames: "penstock" | "zenml"): void {
-    this.#delivery.cut(subscriber, frames);
-  }
-
-  /** Ends one subscriber because something here went wrong; a reconnect with its last id goes on. */
-  fail(subscriber: Subscriber): void {
-    if (subscriber.state === CLOSED) return;
-    subscriber.sink.end(STREAM_FAILED_FRAME);
-    this.remove(subscriber, "failed");
-  }
-
-  // --- for Delivery ----------------------------------------------------------------------------------------------------------
-
-  /** Gets the page at the subscriber's position: from those just read, from a read under way, or by a new one. */
-  wantPage(subscriber: Subscriber): void {
-    if (subscriber.awaiting || subscriber.state !== HISTORY) return;
-    const position = subscriber.position;
-    const found = this.#pages?.find(position, this.#clock()) ?? null;
-    if (found !== null) {
-      this.#give(subscriber, found.page, found.index);
-      return;
-    }
-    subscriber.awaiting = true;
-    const read = this.#reads.find((other) => samePosition(other.position, position));
-    if (read !== undefined) {
-      read.late.push(subscriber);
-      return;
-    }
-    this.#reads.push({ position, waiting: [subscriber], late: [] });
-    this.host.readPage(this, position, this.#pageEntries());
-  }
-
-  /** Forgets pages read a while ago; true while some are kept. */
-  expirePages(now: number): boolean {
-    if (this.#pages === null) return false;
-    if (this.#pages.expire(now)) return true;
-    this.#pages = null;
-    return false;
-  }
-
-  #give(subscriber: Subscriber, page: Page, index: number): void {
-    subscriber.awaiting = false;
-    // One that stalled meanwhile keeps its position and asks again when it drains: it must not hold a page.
-    if (subscriber.state !== HISTORY || subscriber.blocked) return;
-    subscriber.page = page;
-    subscriber.place = index;
-    if (index === 0) this.#delivery.enterPage(subscriber, page);
-    else this.#delivery.enterMiddle(subscriber);
-    this.host.serveSoon(subscriber);
-  }
-
-  #takeRead(position: Position | null): PageRead {
-    const index = this.#reads.findIndex((read) => samePosition(read.position, position));
-    return this.#reads.splice(index, 1)[0]!;
-  }
-
-  /** Pages of about a mebibyte, whatever the size of this run's events. */
-  #pageEntries(): number {
-    const average = this.#frames === 0 ? 0 : this.#frameBytes / this.#frames;
-    return Math.max(16, Math.min(this.settings.pageEntries, Math.floor(PAGE_BYTES / Math.max(1, average))));
-  }
-
-  #noteEnd(page: Page, history: HistoryPage, now: number): void {
-    const newest = this.ring.newest;
-    const found = history.endedId ?? page.entries.findLast((entry) => entry.type === END)?.id ?? null;
-    if (found === null || this.end.id !== null || (newest !== null && isBeyond(newest, found))) return;
-    if (page.newest !== null && isBeyond(page.newest, found)) return;
-    this.end.met(found, now, this.host.wallNow());
+    this.#flushes.owesCursors(now);
     this.#plan(now);
   }
 
-  #append(entry: LogEntry, now: number): void {
+  /** Lets go of what only spares work in a wave; true while there is more of it, to be let go of later. */
+  cool(now: number): boolean {
+    this.ring.batches.clear();
+    return this.#reads?.expire(now) ?? false;
+  }
+
+  // ---------------------------------------------------------------------------------------------------------------------------
+
+  #noteEntry(entry: LogEntry, endDueAt: number): void {
     if (entry.type === END) {
-      this.end.met(entry.id, now, this.host.wallNow());
-      if (this.end.marked !== entry.id) {
-        this.end.marked = entry.id;
-        this.host.markEnded(this, entry.id);
-      }
-    } else if (entry.type === EVENT && this.end.reopenedBy(entry.id)) {
-      this.#unmark();
-    } else if (entry.type === UNKNOWN) {
-      this.host.counters.unknownEntry();
+      this.end.reach(entry.id, endDueAt);
+      return;
     }
-    this.#frames++;
-    this.#frameBytes += entry.frame.length;
-    this.#push(entry);
+    this.end.wentOnTo(entry.id);
+    if (entry.type === UNKNOWN) this.host.counters.unknownEntry();
   }
 
   #push(entry: LogEntry): void {
@@ -369,66 +282,89 @@ export class Run implements RunObserver {
     this.host.ringChanged(this, this.ring.bytes - before);
   }
 
-  #unmark(): void {
-    if (this.end.marked === null) return;
-    this.end.marked = null;
-    this.host.clearEnded(this);
+  /** An end that is old when the run is met needs no delay: its stragglers have come. */
+  #endDueAt(endId: EventId, now: number): number {
+    return this.host.wallNow() - millisecondsOf(endId) > END_DELAY_MS ? now : now + END_DELAY_MS;
+  }
+
+  /** What a page says of the end: it may be ahead of the ring, or behind it. */
+  #heedEnd(page: Page, now: number): void {
+    const { end } = this;
+    const { newest } = this.ring;
+    if (page.newest !== null) end.wentOnTo(page.newest);
+    // A page that was asked for since knows nothing of it.
+    if (end.id !== null && !end.isReached && page.knownEnd === end.id && !page.tellsOfEnd(end.id)) end.dropHint();
+    const inPage = page.entries.findLast((entry) => entry.type === END)?.id ?? null;
+    const marked = page.endedId;
+    if (marked !== null) end.marked = marked;
+    const found = inPage !== null && (marked === null || compareEventIds(inPage, marked) > 0) ? inPage : marked;
+    if (found !== null && page.tellsOfEnd(found) && (newest === null || !isBeyond(newest, found))) end.hint(found, now);
+    this.#keepMark();
+    this.#plan(now);
+  }
+
+  #searchEnd(): void {
+    this.#endSearch!.at = null;
+    this.#reads ??= new HistoryReads(this);
+    this.#reads.look(this.#endSearch!.from);
+  }
+
+  /** The mark outlives the stream: whoever meets the end sets it, and whoever sees that the run went on removes it. */
+  #keepMark(): void {
+    const { end } = this;
+    if (end.id === end.marked) return;
+    end.marked = end.id;
+    if (end.id === null) this.host.clearEnded(this);
+    else this.host.markEnded(this, end.id);
+  }
+
+  #historyFails(): void {
+    this.#historyAway = true;
+    this.#outageBegins();
+    this.#retryLater();
+  }
+
+  #historyIsBack(): void {
+    this.#historyAway = false;
+    this.#outageEnds();
+  }
+
+  #retryLater(): void {
+    if (this.#retryPlanned) return;
+    this.#retryPlanned = true;
+    this.host.retryPagesLater(this);
   }
 
   #outageBegins(): void {
-    if (this.outage > 0) return;
-    this.outage = ++this.#outages;
-    for (const subscriber of this.subscribers) this.host.serveSoon(subscriber);
+    if (this.#outage === 0) this.#outage = ++this.#outages;
+    for (const subscriber of this.subscribers.all()) this.host.serveSoon(subscriber);
   }
 
   #outageEnds(): void {
-    if (this.outage === 0 || this.#readerAway || this.#pagesAway) return;
-    this.outage = 0;
-    for (const subscriber of this.subscribers) this.host.serveSoon(subscriber);
+    if (this.#outage === 0 || this.#readerAway || this.#historyAway) return;
+    this.#outage = 0;
+    for (const subscriber of this.subscribers.all()) this.host.serveSoon(subscriber);
   }
 
-  /** Decides when to flush: at once on a quiet stream, else coalesced; for the end and for owed cursors in their own time. */
+  /** Asks for the next flush, unless one is under way: it asks at its end. */
   #plan(now: number): void {
-    if (this.#flushed >= 0) return;
-    let at = Number.POSITIVE_INFINITY;
-    if (this.#unsentBytes >= BATCH_BYTES || now - this.#lastFlush >= this.settings.coalesceMs) {
-      if (this.#hasUnserved()) at = now;
-    } else if (this.#hasUnserved()) {
-      at = Math.max(this.#unsentSince, this.#lastFlush) + this.settings.coalesceMs;
-    }
-    if (this.end.id !== this.#endTold) at = Math.min(at, Math.max(now, this.end.dueAt));
-    at = Math.min(at, this.#cursorsAt);
-    if (at >= this.#flushAt) return;
-    this.#flushAt = at;
-    this.host.flushAt(this, at);
-  }
-
-  #hasUnserved(): boolean {
-    return this.#flushedThrough !== this.ring.next;
+    const { end } = this;
+    if (this.isFlushing) return;
+    const endDueAt = end.id === null || end.isTold ? null : end.dueAt;
+    const at = this.#flushes.plan(now, this.ring.next, endDueAt ?? this.#endSearch?.at ?? null);
+    if (at !== null) this.host.flushAt(this, at);
   }
 
   #sampleLag(): void {
-    this.#flushedThrough = this.ring.next;
-    if (this.ring.next === this.ring.first || this.subscribers.length === 0) return;
-    const newest = this.ring.at(this.ring.next - 1);
-    if (newest.type === EVENT) this.host.counters.lag(this.host.wallNow() - Number(newest.id.slice(0, newest.id.indexOf("-"))));
-  }
-
-  #put(subscriber: Subscriber, index: number): void {
-    this.subscribers[index] = subscriber;
-    subscriber.index = index;
+    const { ring } = this;
+    if (ring.next === ring.first || this.subscribers.size === 0) return;
+    const newest = ring.at(ring.next - 1);
+    if (newest.type === EVENT) this.host.counters.lag(this.host.wallNow() - millisecondsOf(newest.id));
   }
 }
 
-interface PageRead {
-  readonly position: Position | null;
-  readonly waiting: Subscriber[];
-  readonly late: Subscriber[];
-}
-
-const PAGE_BYTES = 1024 * 1024;
-
-function samePosition(a: Position | null, b: Position | null): boolean {
-  if (a === null || b === null) return a === b;
-  return a.id === b.id && a.exact === b.exact;
+/** True when an end entry is not in what a rollback has left. */
+function isLost(endId: EventId, gap: Gap, newest: EventId | null): boolean {
+  if (gap.to !== null) return compareEventIds(endId, gap.to) >= 0;
+  return newest === null || compareEventIds(endId, newest) > 0;
 }

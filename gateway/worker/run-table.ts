@@ -1,14 +1,17 @@
 /** The runs that this worker's clients watch: one reader and one ring each, kept for a while after the last client has left. */
-import type { Broker, BrokerLog, Position, Watch } from "../broker/broker.ts";
+import type { Broker, BrokerLog, Position } from "../broker/broker.ts";
 import { RequestError } from "../errors.ts";
 import { RingBudget } from "../stream/ring-budget.ts";
 import { Run } from "../stream/run.ts";
 import type { RunHost, RunSettings, StreamCounters } from "../stream/run-host.ts";
 import type { CloseReason } from "../stream/sink.ts";
-import { NEVER, Subscriber } from "../stream/subscriber.ts";
+import { Subscriber } from "../stream/subscriber.ts";
+import { cut, fail, firstLook, release, tend } from "../stream/tending.ts";
 import { Wheel } from "../stream/wheel.ts";
-import type { OpenRequest, Slot, Streams, SubscriberCounts, Subscription } from "./streams.ts";
+import { ClaimedSlot, type SlotOwner } from "./claimed-slot.ts";
+import type { OpenRequest, Slot, Streams, SubscriberCounts } from "./streams.ts";
 import { Turns } from "./turns.ts";
+import { WatchedRun } from "./watched-run.ts";
 
 export interface TableSettings extends RunSettings {
   readonly idleGraceMs: number;
@@ -25,7 +28,7 @@ export interface ConnectionCounters extends StreamCounters {
   rejected(reason: "capacity" | "subscribers"): void;
 }
 
-export class RunTable implements Streams, RunHost {
+export class RunTable implements Streams, RunHost, SlotOwner {
   readonly counters: ConnectionCounters;
   readonly #broker: Broker;
   readonly #settings: TableSettings;
@@ -34,7 +37,8 @@ export class RunTable implements Streams, RunHost {
   readonly #runs = new Map<string, WatchedRun>();
   /** Runs without a reader, those that have been so longest first, with the time since when. */
   readonly #idle = new Map<string, number>();
-  readonly #reading = new Set<Run>();
+  /** Runs served lately, which hold what spares work in a wave of readers. */
+  readonly #warm = new Set<Run>();
   readonly #budget: RingBudget;
   readonly #wheel: Wheel<Subscriber>;
   readonly #ticker: NodeJS.Timeout;
@@ -52,8 +56,8 @@ export class RunTable implements Streams, RunHost {
     this.#log = log;
     this.#budget = new RingBudget(settings.ringTotalBytes);
     const tickMs = Math.max(10, Math.min(500, settings.heartbeatMs / 30, settings.stallMs / 30, settings.idleGraceMs / 4));
-    this.#wheel = new Wheel(tickMs, 128, now());
-    this.#turns = new Turns(now, (run, error) => this.#failed(run, error));
+    this.#wheel = new Wheel(tickMs, 128, this.now());
+    this.#turns = new Turns(this.now, this.#failed);
     this.#ticker = setInterval(() => this.#tick(), tickMs);
   }
 
@@ -68,6 +72,9 @@ export class RunTable implements Streams, RunHost {
   get ringBytes(): number {
     return this.#budget.bytes;
   }
+
+  /** Milliseconds that only rise, as whole numbers. */
+  readonly now = (): number => Math.floor(performance.now());
 
   // --- for the routes --------------------------------------------------------------------------------------------------------
 
@@ -88,40 +95,37 @@ export class RunTable implements Streams, RunHost {
     return new ClaimedSlot(this, runId);
   }
 
-  /** Ends the claim of a slot; called by the slot, once. */
   unclaim(runId: string): void {
     this.#taken--;
     this.#counts.release(runId);
   }
 
   open(runId: string, request: OpenRequest): Subscriber {
-    const at = now();
-    let watched = this.#runs.get(runId);
-    if (watched === undefined) {
-      watched = new WatchedRun(new Run(runId, this.#settings, this, now));
-      this.#runs.set(runId, watched);
-      watched.watch = this.#broker.watch(runId, watched.run);
-    }
+    const at = this.now();
+    const { run } = this.#runs.get(runId) ?? this.#watch(runId);
     this.#idle.delete(runId);
     const { sink, filter, position, tail, expiresAt } = request;
-    const subscriber = new Subscriber(watched.run, sink, filter, position, tail, expiresAt, at);
-    if (this.#settings.maxAgeMs > 0)
-      subscriber.ageAt = Math.min(NEVER, at + Math.round(this.#settings.maxAgeMs * (0.8 + 0.4 * Math.random())));
+    const subscriber = new Subscriber(run, sink, filter, position, tail, expiresAt, at);
+    const { maxAgeMs } = this.#settings;
+    if (maxAgeMs > 0) subscriber.ageAt = at + Math.round(maxAgeMs * (0.8 + 0.4 * Math.random()));
     this.#subscribers.add(subscriber);
     this.counters.opened();
-    watched.run.join(subscriber);
-    this.#wheel.schedule(subscriber, watched.run.firstLook(subscriber, at));
+    run.join(subscriber);
+    this.#wheel.schedule(subscriber, firstLook(subscriber, at));
     return subscriber;
   }
 
   // --- for the runs ----------------------------------------------------------------------------------------------------------
 
   readPage(run: Run, position: Position | null, limit: number): void {
-    this.#reading.add(run);
     this.#broker.readPage(run.id, position, limit).then(
-      (page) => this.#guard(run, () => run.pageRead(position, page)),
+      (page) => {
+        this.#warm.add(run);
+        this.#guard(run, () => run.pageRead(position, page));
+      },
       (error: unknown) => {
-        this.#log.warn({ run: run.id, error: messageOf(error) }, "history could not be read");
+        // Once an outage, not at every try.
+        if (!run.isInOutage) this.#log.warn({ run: run.id, error: messageOf(error) }, "history could not be read");
         this.#guard(run, () => run.pageFailed(position));
       },
     );
@@ -138,21 +142,17 @@ export class RunTable implements Streams, RunHost {
   flushAt(run: Run, at: number): void {
     const watched = this.#runs.get(run.id);
     if (watched?.run !== run) return;
-    const delay = at - now();
-    if (delay <= 0) {
-      watched.stopTimer();
-      this.#turns.flush(run);
-    } else if (at < watched.timerAt) {
-      watched.stopTimer();
-      watched.timerAt = at;
-      watched.timer = setTimeout(() => {
-        watched.timerAt = NEVER;
-        this.#turns.flush(run);
-      }, delay);
+    const now = this.now();
+    if (at > now) {
+      watched.callAt(at, now, () => this.#flush(run));
+      return;
     }
+    watched.stopTimer();
+    this.#flush(run);
   }
 
   serveSoon(subscriber: Subscriber): void {
+    this.#warm.add(subscriber.run);
     this.#turns.serve(subscriber);
   }
 
@@ -169,11 +169,13 @@ export class RunTable implements Streams, RunHost {
   }
 
   closed(subscriber: Subscriber, reason: CloseReason): void {
+    const { run } = subscriber;
+    const at = this.now();
     this.#wheel.cancel(subscriber);
     this.#subscribers.delete(subscriber);
-    this.counters.closed(reason, now() - subscriber.openedAt);
-    this.unclaim(subscriber.run.id);
-    if (subscriber.run.subscribers.length === 0) this.#idle.set(subscriber.run.id, now());
+    this.counters.closed(reason, at - subscriber.openedAt);
+    this.unclaim(run.id);
+    if (run.subscribers.size === 0 && this.#runs.get(run.id)?.run === run) this.#idle.set(run.id, at);
   }
 
   ringChanged(run: Run, bytes: number): void {
@@ -192,43 +194,50 @@ export class RunTable implements Streams, RunHost {
 
   /**
    * Lets go of every stream within `seconds`, in slices of at most a thousand a second while that suffices, so that they come back
-   * elsewhere spread out. What cannot be written by then is cut with `gap: shutdown`.
+   * elsewhere spread out. One whose socket is full goes when it drains; what has not by then is cut with `gap: shutdown`.
    */
   async drain(seconds: number, frames: "penstock" | "zenml"): Promise<void> {
-    const deadline = now() + seconds * 1000;
+    const deadline = this.now() + seconds * 1000;
     const slices = Math.max(1, Math.floor((seconds * 1000 * 0.8) / SLICE_MS));
     const perSlice = Math.max(100, Math.ceil(this.#subscribers.size / slices));
-    while (this.#subscribers.size > 0 && now() < deadline) {
+    while (this.#subscribers.size > 0 && this.now() < deadline) {
       let left = perSlice;
       for (const subscriber of this.#subscribers) {
         if (left === 0) break;
+        if (subscriber.leaving !== null) continue;
         left--;
-        if (frames === "zenml" && !subscriber.blocked) subscriber.run.cut(subscriber, "zenml");
-        // A full socket goes to the back of the queue: it may drain before the time is over.
-        else if (!subscriber.run.release(subscriber, "shutdown", now())) {
-          this.#subscribers.delete(subscriber);
-          this.#subscribers.add(subscriber);
-        }
+        this.#guard(subscriber.run, () => release(subscriber, frames === "zenml" ? "zenml" : "shutdown"));
       }
-      await new Promise((resolve) => setTimeout(resolve, Math.min(SLICE_MS, Math.max(0, deadline - now()))));
+      await new Promise((resolve) => setTimeout(resolve, Math.min(SLICE_MS, Math.max(0, deadline - this.now()))));
     }
-    for (const subscriber of this.#subscribers) subscriber.run.cut(subscriber, frames);
+    this.#cutAll(frames);
   }
 
   close(): void {
     clearInterval(this.#ticker);
-    for (const subscriber of this.#subscribers) subscriber.run.cut(subscriber, "penstock");
+    this.#cutAll("penstock");
     for (const runId of [...this.#runs.keys()]) this.#drop(runId);
   }
 
   // ---------------------------------------------------------------------------------------------------------------------------
 
+  #watch(runId: string): WatchedRun {
+    const watched = new WatchedRun(new Run(runId, this.#settings, this, this.now), this.#failed);
+    watched.watch = this.#broker.watch(runId, watched);
+    this.#runs.set(runId, watched);
+    return watched;
+  }
+
+  #flush(run: Run): void {
+    this.#warm.add(run);
+    this.#turns.flush(run);
+  }
+
   #tick(): void {
-    const at = now();
+    const at = this.now();
     this.#wheel.advance(at, (subscriber) => {
-      const { run } = subscriber;
-      this.#guard(run, () => {
-        const next = run.tend(subscriber, at);
+      this.#guard(subscriber.run, () => {
+        const next = tend(subscriber, at);
         if (next !== Number.POSITIVE_INFINITY) this.#wheel.schedule(subscriber, next);
       });
     });
@@ -236,7 +245,7 @@ export class RunTable implements Streams, RunHost {
       if (at - since < this.#settings.idleGraceMs) break;
       this.#drop(runId);
     }
-    for (const run of this.#reading) if (!run.expirePages(at)) this.#reading.delete(run);
+    for (const run of this.#warm) if (!run.cool(at)) this.#warm.delete(run);
   }
 
   #drop(runId: string): void {
@@ -245,9 +254,13 @@ export class RunTable implements Streams, RunHost {
     if (watched === undefined) return;
     this.#runs.delete(runId);
     this.#budget.remove(watched.run);
-    this.#reading.delete(watched.run);
+    this.#warm.delete(watched.run);
     watched.stopTimer();
     watched.watch?.close();
+  }
+
+  #cutAll(frames: "penstock" | "zenml"): void {
+    for (const subscriber of this.#subscribers) this.#guard(subscriber.run, () => cut(subscriber, frames));
   }
 
   #guard(run: Run, work: () => void): void {
@@ -259,70 +272,25 @@ export class RunTable implements Streams, RunHost {
   }
 
   /** A fault of ours in one run: its streams end with `stream_failed`, and come back to a fresh ring. */
-  #failed(run: Run, error: unknown): void {
-    this.#log.error({ run: run.id, error: error instanceof Error ? error.stack : String(error) }, "a run failed and was dropped");
+  readonly #failed = (run: Run, error: unknown): void => {
+    this.#log.error({ run: run.id, error: stackOf(error) }, "a run failed and was dropped");
     if (this.#runs.get(run.id)?.run === run) this.#drop(run.id);
-    for (const subscriber of [...run.subscribers]) run.fail(subscriber);
-    this.#idle.delete(run.id);
-  }
+    for (const subscriber of [...run.subscribers.all()]) {
+      try {
+        fail(subscriber);
+      } catch (second) {
+        this.#log.error({ run: run.id, error: stackOf(second) }, "a stream of a run that failed could not be ended");
+      }
+    }
+  };
 }
 
 const SLICE_MS = 100;
 
-class WatchedRun {
-  readonly run: Run;
-  watch: Watch | null = null;
-  timer: NodeJS.Timeout | null = null;
-  timerAt = NEVER;
-
-  constructor(run: Run) {
-    this.run = run;
-  }
-
-  stopTimer(): void {
-    if (this.timerAt === NEVER) return;
-    clearTimeout(this.timer!);
-    this.timerAt = NEVER;
-  }
-}
-
-class ClaimedSlot implements Slot, Subscription {
-  readonly #table: RunTable;
-  readonly #runId: string;
-  #subscriber: Subscriber | null = null;
-
-  constructor(table: RunTable, runId: string) {
-    this.#table = table;
-    this.#runId = runId;
-  }
-
-  open(request: OpenRequest): Subscription {
-    this.#subscriber = this.#table.open(this.#runId, request);
-    return this;
-  }
-
-  release(): void {
-    this.#table.unclaim(this.#runId);
-  }
-
-  drained(): void {
-    this.#subscriber!.run.drained(this.#subscriber!);
-  }
-
-  progressed(): void {
-    this.#subscriber!.blockedSince = now();
-  }
-
-  closed(): void {
-    this.#subscriber!.run.remove(this.#subscriber!, "client");
-  }
-}
-
-/** Milliseconds that only rise, as whole numbers. */
-function now(): number {
-  return Math.floor(performance.now());
-}
-
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
+}
+
+function stackOf(error: unknown): string {
+  return error instanceof Error ? (error.stack ?? error.message) : String(error);
 }

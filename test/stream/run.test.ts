@@ -1,91 +1,25 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Position } from "../../gateway/broker/broker.ts";
-import { makeFilter } from "../../gateway/stream/filter.ts";
 import type { RunSettings } from "../../gateway/stream/run-host.ts";
-import type { Sink } from "../../gateway/stream/sink.ts";
-import { CLOSED, Subscriber } from "../../gateway/stream/subscriber.ts";
-import { ModelGateway, ModelStream } from "./model.ts";
+import { CLOSED } from "../../gateway/stream/subscriber.ts";
+import { release, tend } from "../../gateway/stream/tending.ts";
+import { Harness, kindsIn, numbered, type OpenOptions, type Reader } from "./harness.ts";
+import type { ModelGateway } from "./model-gateway.ts";
+import type { ModelStream } from "./model-stream.ts";
 
-const SETTINGS: RunSettings = {
-  ringEvents: 64,
-  ringBytes: 1_000_000,
-  coalesceMs: 10,
-  slowConsumer: "replay",
-  pageEntries: 256,
-  heartbeatMs: 30_000,
-  stallMs: 30_000,
-};
-
-/** One reader with the bytes that it got. */
-class Reader implements Sink {
-  readonly writes: string[] = [];
-  takes = true;
-  aborted = false;
-  ended = false;
-  subscriber!: Subscriber;
-
-  write(frames: Uint8Array): boolean {
-    this.writes.push(Buffer.from(frames).toString());
-    return this.takes;
-  }
-  end(last: Uint8Array | null): void {
-    if (last !== null) this.writes.push(Buffer.from(last).toString());
-    this.ended = true;
-  }
-  abort(): void {
-    this.aborted = true;
-  }
-  /** What came since the last call. */
-  take(): string {
-    return this.writes.splice(0).join("");
-  }
-}
-
+let harness: Harness;
 let stream: ModelStream;
 let gateway: ModelGateway;
 
-beforeEach(() => {
-  stream = new ModelStream();
-  gateway = new ModelGateway(stream, SETTINGS);
-});
-
-function open(options: { kinds?: string[]; position?: Position; tail?: number; expiresAt?: number } = {}): Reader {
-  const reader = new Reader();
-  const filter = makeFilter(options.kinds ?? [], [], []);
-  const subscriber = new Subscriber(
-    gateway.run,
-    reader,
-    filter,
-    options.position ?? null,
-    options.tail ?? null,
-    options.expiresAt ?? null,
-    stream.now,
-  );
-  reader.subscriber = subscriber;
-  gateway.run.join(subscriber);
-  settle();
-  return reader;
+function begin(settings: Partial<RunSettings> = {}): void {
+  harness = new Harness(settings);
+  ({ stream, gateway } = harness);
 }
 
-/** Lets everything happen that is due now. */
-function settle(): void {
-  for (let round = 0; round < 5; round++) {
-    gateway.read(64);
-    while (gateway.pageReads.length > 0) gateway.answerPage();
-    while (gateway.toServe.length > 0) gateway.serveOne();
-    gateway.flush(1_000);
-  }
-}
+beforeEach(() => begin());
 
-function pass(ms: number): void {
-  stream.now += ms;
-  stream.clock += ms;
-  settle();
-}
-
-function kindsIn(text: string): string[] {
-  return [...text.matchAll(/^event: (.*)$/gm)].map((match) => match[1]!);
-}
+const open = (options?: OpenOptions): Reader => harness.open(options);
+const settle = () => harness.settle();
+const pass = (ms: number) => harness.pass(ms);
 
 describe("coalescing", () => {
   it("an event on a quiet stream leaves at once, those behind it together after coalesceMs", () => {
@@ -159,70 +93,37 @@ describe("filtered events", () => {
     expect(kindsIn(reader.take())).toEqual(["token"]);
   });
 
+  it("are told also to who passes them while the cursors of others are on their way", () => {
+    const early = open({ kinds: ["token"] });
+    pass(100);
+    stream.publish("log");
+    pass(100);
+    // The flush that is to send the cursors takes two turns; between them a new reader passes the same event.
+    const other = open({ kinds: ["token"], tail: 0 });
+    stream.now += 1_000;
+    gateway.flush(1);
+    const late = harness.join({ kinds: ["token"] });
+    harness.serve();
+    gateway.flush(1_000);
+    expect(kindsIn(early.take())).toEqual(["cursor"]);
+    expect(kindsIn(other.take())).toEqual([]);
+    pass(1_000);
+    expect(kindsIn(late.take())).toEqual(["cursor"]);
+  });
+
   it("are told before a heartbeat and before the stream is let go", () => {
     const reader = open({ kinds: ["token"] });
     pass(100);
     stream.publish("log");
     settle();
     stream.now += 15_000;
-    gateway.run.tend(reader.subscriber, stream.now);
+    tend(reader.subscriber, stream.now);
     expect(reader.take()).toBe(`id: ${stream.newest}\nevent: cursor\ndata: {}\n\n: ping\n\n`);
     stream.publish("log");
     settle();
-    gateway.run.release(reader.subscriber, "shutdown", stream.now);
+    release(reader.subscriber, "shutdown");
     expect(reader.take()).toBe(`id: ${stream.newest}\nevent: cursor\ndata: {}\n\nretry: 1500\n`);
     expect(reader.ended).toBe(true);
-  });
-});
-
-describe("the end of a run", () => {
-  it("reaches live readers one second after its entry, behind what came meanwhile", () => {
-    const reader = open();
-    stream.publish("token");
-    stream.end();
-    settle();
-    pass(500);
-    stream.publish("straggler");
-    pass(400);
-    expect(reader.ended).toBe(false);
-    pass(100);
-    expect(kindsIn(reader.take())).toEqual(["token", "straggler", "end"]);
-    expect(reader.ended).toBe(true);
-  });
-
-  it("comes at once, behind the stragglers, for who attaches later", () => {
-    stream.publish("token");
-    stream.end();
-    stream.clock += 3_000;
-    stream.publish("straggler");
-    stream.now += 60_000;
-    const reader = open();
-    expect(reader.take()).toMatch(/event: token\n[\s\S]*event: straggler\n[\s\S]*\n\nretry: 3600000\nevent: end\ndata: {}\n\n$/);
-  });
-
-  it("is taken back by an entry that is too late to be a straggler", () => {
-    stream.publish("token");
-    stream.end();
-    stream.clock += 5_100;
-    stream.publish("resumed");
-    stream.now += 60_000;
-    const reader = open();
-    pass(5_000);
-    expect(kindsIn(reader.take())).toEqual(["token", "resumed"]);
-    expect(reader.ended).toBe(false);
-  });
-
-  it("waits for a reader whose socket is full, and is not lost", () => {
-    const reader = open();
-    reader.takes = false;
-    stream.publish("token");
-    stream.end();
-    pass(10_000);
-    expect(reader.ended).toBe(false);
-    reader.takes = true;
-    gateway.run.drained(reader.subscriber);
-    settle();
-    expect(kindsIn(reader.take())).toEqual(["token", "end"]);
   });
 });
 
@@ -232,7 +133,7 @@ describe("heartbeats", () => {
     const pingsWithin = (ms: number) => {
       let next = 0;
       for (const until = stream.now + ms; stream.now < until; stream.now += 100) {
-        if (stream.now >= next) next = gateway.run.tend(reader.subscriber, stream.now);
+        if (stream.now >= next) next = tend(reader.subscriber, stream.now);
       }
       return reader.take().split(": ping\n\n").length - 1;
     };
@@ -243,14 +144,29 @@ describe("heartbeats", () => {
     expect(pingsWithin(59_900)).toBe(1);
     expect(pingsWithin(60_000)).toBe(4);
   });
+
+  it("come in time on a stream that has become idle since the last look", () => {
+    const reader = open({ kinds: ["token"] });
+    pass(100);
+    stream.publish("token");
+    settle();
+    pass(40_000);
+    stream.publish("log");
+    settle();
+    pass(1_100);
+    const written = stream.now;
+    expect(kindsIn(reader.take())).toEqual(["token", "cursor"]);
+    // 41 s after the event it is not idle yet, after 60 s it is.
+    expect(tend(reader.subscriber, written)).toBeLessThanOrEqual(written - 41_100 + 60_000);
+  });
 });
 
 describe("a stream is ended", () => {
   it("when the right to read has expired, within the next look", () => {
     const reader = open({ expiresAt: stream.now + 700 });
-    expect(gateway.run.tend(reader.subscriber, stream.now)).toBe(stream.now + 700);
+    expect(tend(reader.subscriber, stream.now)).toBe(stream.now + 700);
     stream.now += 700;
-    gateway.run.tend(reader.subscriber, stream.now);
+    tend(reader.subscriber, stream.now);
     expect(reader.take()).toBe('event: error\ndata: {"reason":"unauthorized"}\n\n');
     expect(reader.ended).toBe(true);
   });
@@ -259,7 +175,7 @@ describe("a stream is ended", () => {
     const reader = open();
     reader.subscriber.ageAt = stream.now + 1_000;
     stream.now += 1_000;
-    gateway.run.tend(reader.subscriber, stream.now);
+    tend(reader.subscriber, stream.now);
     expect(reader.take()).toBe("retry: 1500\n");
     expect(reader.subscriber.state).toBe(CLOSED);
   });
@@ -270,10 +186,10 @@ describe("a stream is ended", () => {
     stream.publish("token");
     settle();
     stream.now += 29_999;
-    gateway.run.tend(reader.subscriber, stream.now);
+    tend(reader.subscriber, stream.now);
     expect(reader.aborted).toBe(false);
     stream.now += 1;
-    gateway.run.tend(reader.subscriber, stream.now);
+    tend(reader.subscriber, stream.now);
     expect(reader.aborted).toBe(true);
   });
 });
@@ -301,36 +217,31 @@ describe("an outage", () => {
   });
 
   it("does not end a stream that opened in its midst: it waits, and starts when the broker is back", () => {
-    const lonely = new ModelGateway(stream, SETTINGS);
-    gateway = lonely;
-    lonely.read = () => {};
+    gateway.goAway();
     const reader = open();
-    lonely.run.onOutage();
-    settle();
     expect(kindsIn(reader.take())).toEqual(["gap"]);
     stream.publish("token");
-    lonely.read = ModelGateway.prototype.read;
-    lonely.run.onRecovered();
+    settle();
+    expect(reader.take()).toBe("");
+    gateway.comeBack(64);
     settle();
     expect(kindsIn(reader.take())).toEqual(["token"]);
   });
 });
 
 describe("where a stream begins", () => {
-  const fill = (count: number) => {
-    for (let n = 0; n < count; n++) stream.publish(`k${n}`);
-  };
+  const fill = (count: number) => harness.publish(...numbered(count));
 
   it("without a position: at the oldest kept entry", () => {
     fill(300);
     stream.trim(200);
-    expect(kindsIn(open().take())).toEqual(Array.from({ length: 200 }, (_, n) => `k${n + 100}`));
+    expect(kindsIn(open().take())).toEqual(numbered(200, 100));
   });
 
   it("with tail: at the last N, also beyond the ring, or with nothing but what comes", () => {
     fill(100);
     expect(kindsIn(open({ tail: 3 }).take())).toEqual(["k97", "k98", "k99"]);
-    expect(kindsIn(open({ tail: 90 }).take())).toEqual(Array.from({ length: 90 }, (_, n) => `k${n + 10}`));
+    expect(kindsIn(open({ tail: 90 }).take())).toEqual(numbered(90, 10));
     const live = open({ tail: 0 });
     expect(live.take()).toBe("");
     stream.publish("new");
@@ -342,14 +253,8 @@ describe("where a stream begins", () => {
     fill(300);
     open({ tail: 0 });
     const position = { id: stream.log[9]!.id, exact: true };
-    const readers: Reader[] = [];
-    for (let n = 0; n < 50; n++) {
-      const reader = new Reader();
-      reader.subscriber = new Subscriber(gateway.run, reader, makeFilter([], [], []), position, null, null, stream.now);
-      gateway.run.join(reader.subscriber);
-      readers.push(reader);
-    }
-    while (gateway.toServe.length > 0) gateway.serveOne();
+    const readers = Array.from({ length: 50 }, () => harness.join({ position }));
+    harness.serve();
     expect(gateway.pageReads).toHaveLength(1);
     settle();
     for (const reader of readers) expect(kindsIn(reader.take())).toHaveLength(290);
@@ -358,7 +263,7 @@ describe("where a stream begins", () => {
 
 describe("a reader that falls off the ring", () => {
   const fallOff = (slowConsumer: RunSettings["slowConsumer"]) => {
-    gateway = new ModelGateway(stream, { ...SETTINGS, slowConsumer });
+    begin({ slowConsumer });
     const reader = open();
     reader.takes = false;
     stream.publish("first");
@@ -367,20 +272,18 @@ describe("a reader that falls off the ring", () => {
       stream.publish(`k${n}`);
       settle();
     }
-    reader.takes = true;
     reader.take();
-    gateway.run.drained(reader.subscriber);
-    settle();
+    harness.drain(reader);
     return reader;
   };
 
   it("is fed from history, and meets no gap", () => {
-    expect(kindsIn(fallOff("replay").take())).toEqual(Array.from({ length: 100 }, (_, n) => `k${n}`));
+    expect(kindsIn(fallOff("replay").take())).toEqual(numbered(100));
   });
 
   it("is skipped ahead and told how many it missed, where the policy says gap", () => {
     const text = fallOff("gap").take();
-    expect(kindsIn(text)).toEqual(["gap", ...Array.from({ length: 64 }, (_, n) => `k${n + 36}`)]);
+    expect(kindsIn(text)).toEqual(["gap", ...numbered(64, 36)]);
     expect(text).toContain(`{"reason": "overflow", "from": "${stream.log[0]!.id}", "to": "${stream.log[37]!.id}", "missed": 36}`);
   });
 
