@@ -3,7 +3,7 @@ import { compareEventIds, type EventId, ZERO_ID } from "../../protocol/event-id.
 import type { Position } from "../broker/broker.ts";
 import { END_FRAME } from "./frame.ts";
 import { meetRingGap, tellGap } from "./gaps.ts";
-import { GAP, type LogEntry } from "./log-entry.ts";
+import { END, GAP, type LogEntry } from "./log-entry.ts";
 import { end, send, sendCursor } from "./outlet.ts";
 import { advanceInHistory, STOPPED } from "./replay.ts";
 import { BEGINNING } from "./ring.ts";
@@ -67,12 +67,15 @@ function placeAtTail(subscriber: Subscriber, count: number): void {
   let found = 0;
   while (offset > ring.start && found < count) {
     offset--;
-    if (ring.at(offset).type !== GAP) found++;
+    const { type } = ring.at(offset);
+    if (type !== GAP && type !== END) found++;
   }
   if (found === count) {
     subscriber.goLive(offset);
     subscriber.lastId = ring.idBefore(offset);
     subscriber.lastIdIsReal = subscriber.lastId !== null;
+    // Cut before the first event it would ask for `tail` again, and miss what came between: it gets a position at once.
+    if (count === 0) subscriber.behindGap = subscriber.lastIdIsReal;
   } else if (ring.after === BEGINNING) {
     subscriber.goLive(ring.oldest()!);
   } else {
@@ -156,7 +159,9 @@ function hasAllBeforeEnd({ run, skipThrough, skipAs, provenEnd }: Subscriber): b
 /** Its place is no longer in the ring. */
 function fellOff(subscriber: Subscriber, now: number): void {
   const { ring, settings } = subscriber.run;
-  const late = ring.lateGapBehind(subscriber.place);
+  // Where it stood behind a rollback means nothing behind the next one.
+  if (subscriber.place < ring.epoch) subscriber.position = null;
+  const late = ring.gaps?.lateBehind(subscriber.place) ?? null;
   if (late !== null) {
     // What it spans may lie before this reader's last id, so that the broker would not tell.
     subscriber.pendingGap = late;
@@ -168,7 +173,8 @@ function fellOff(subscriber: Subscriber, now: number): void {
     return;
   }
   // Across a rollback, or another gap that fell off as well, only the broker can say what is missing.
-  const isKnown = subscriber.place >= ring.epoch && subscriber.place > ring.lastGapEvicted && subscriber.skipThrough === null;
+  const lastGap = Math.max(ring.epoch - 1, ring.gaps?.lastEvicted ?? -1);
+  const isKnown = subscriber.place > lastGap && subscriber.skipThrough === null;
   if (settings.slowConsumer !== "gap" || !isKnown) {
     subscriber.goBack(placeToAskFrom(subscriber));
     return;

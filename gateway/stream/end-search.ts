@@ -8,14 +8,14 @@ import type { HistoryPage, Position, Tail } from "../broker/broker.ts";
 import { isBeyond } from "./run-end.ts";
 
 export class EndSearch {
-  /** Where to read next. */
-  from: Position | null;
+  /** Where to read next; an object of its own, by which the answer is known. */
+  from: Position;
   /** When to begin; null once that has been done. */
   at: number | null;
   /** Id up to which to read; null for one page. */
   readonly #until: EventId | null;
 
-  constructor(from: Position | null, until: EventId | null, at: number) {
+  constructor(from: Position, until: EventId | null, at: number) {
     this.from = from;
     this.#until = until;
     this.at = at;
@@ -34,9 +34,9 @@ export class EndSearch {
     return new EndSearch({ id: since > 0 ? `${since}-0` : ZERO_ID, exact: false }, id, now + END_DELAY_MS);
   }
 
-  /** Behind entries that were lost. */
-  static behind(newest: EventId | null, now: number): EndSearch {
-    return new EndSearch(newest === null ? null : { id: newest, exact: false }, null, now);
+  /** Where the stream is gone there is only the mark. */
+  static ofMark(now: number): EndSearch {
+    return new EndSearch({ id: ZERO_ID, exact: false }, null, now);
   }
 
   /** True when an entry shows that no end before it could still hold. */

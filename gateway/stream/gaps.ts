@@ -5,7 +5,7 @@ import { cursorFrame, gapFrame } from "./frame.ts";
 import type { LogEntry } from "./log-entry.ts";
 import { write, writeBehindCursor } from "./outlet.ts";
 import type { Page } from "./page.ts";
-import { isLate } from "./ring.ts";
+import { isLate } from "./ring-gaps.ts";
 import { CLOSED, type Subscriber } from "./subscriber.ts";
 
 /** Writes the gap that is pending. */
@@ -66,5 +66,5 @@ function fromOwnPlace(subscriber: Subscriber, mark: LogEntry, gap: Gap): Gap {
   if (isLate(mark)) return gap;
   // The count is the ring's. Who is ahead of it lacks less, nobody knows how much less.
   const missed = subscriber.skipThrough === null ? gap.missed : null;
-  return { ...gap, from: subscriber.lastId, missed };
+  return { ...gap, from: subscriber.lastId ?? gap.from, missed };
 }

@@ -31,9 +31,9 @@ export class HistoryReads {
     else read.late.push(subscriber);
   }
 
-  /** Reads a page that nobody waits for, for what it says of the end. */
-  look(position: Position | null): void {
-    if (!this.#reads.some((read) => this.#isSame(read.position, position))) this.#ask(position, []);
+  /** Reads a page that nobody waits for, for what it says of the end. One that is being read may have been asked for too early. */
+  look(position: Position): void {
+    if (!this.#reads.some((read) => read.position === position)) this.#ask(position, []);
   }
 
   /** An answer has come. `heed` hears of the page before those who wait for it get it. */

@@ -84,14 +84,14 @@ describe("the ring", () => {
     const ring = ringOf(5, 3);
     const late = (from: number, to: number) =>
       gapEntry({ reason: "retention", from: `1000-${from}`, to: `1000-${to}`, missed: 1 }, ring.newest ?? "", ring.newest);
-    expect(ring.lateGapBehind(0)).toBeNull();
+    expect(ring.gaps).toBeNull();
     ring.push(late(1, 3));
     ring.push(entry("1000-6"));
     ring.push(late(5, 6));
     for (let n = 7; n < 12; n++) ring.push(entry(`1000-${n}`));
-    expect(ring.lateGapBehind(5)).toMatchObject({ from: "1000-1", to: "1000-6" });
-    expect(ring.lateGapBehind(6)).toMatchObject({ from: "1000-5", to: "1000-6" });
-    expect(ring.lateGapBehind(8)).toBeNull();
+    expect(ring.gaps!.lateBehind(5)).toMatchObject({ from: "1000-1", to: "1000-6" });
+    expect(ring.gaps!.lateBehind(6)).toMatchObject({ from: "1000-5", to: "1000-6" });
+    expect(ring.gaps!.lateBehind(8)).toBeNull();
   });
 
   it("begins behind what was deleted from a tail", () => {

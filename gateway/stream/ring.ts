@@ -3,9 +3,10 @@
  * subscriber is an integer, and "has it fallen off?" one comparison (docs/adr/0003-rings-not-queues.md).
  */
 import { compareEventIds, type EventId, ZERO_ID } from "../../protocol/event-id.ts";
-import type { Gap, Tail } from "../broker/broker.ts";
+import type { Tail } from "../broker/broker.ts";
 import { BatchCache, type Stretch } from "./batch.ts";
 import { ENTRY_OVERHEAD, GAP, type LogEntry } from "./log-entry.ts";
+import { RingGaps } from "./ring-gaps.ts";
 
 /** `Ring.after` of a ring that holds everything that its stream ever held. */
 export const BEGINNING = "";
@@ -25,14 +26,8 @@ export class Ring implements Stretch {
   readonly batches = new BatchCache();
   /** Offset from which ids rise: behind the last rollback. */
   epoch = 0;
-  /** Offset of the last gap that was evicted. */
-  lastGapEvicted = -1;
-  /** The last gaps that were found late, with their offsets: for a reader that passes them by, no other place tells of what they span. */
-  #lateGaps: { readonly offset: number; readonly gap: Gap }[] | null = null;
-  /** Gaps in the ring. */
-  #gaps = 0;
-  /** A gap may span beyond entries that follow on it: up to there, what is left of this epoch has holes by gaps that were evicted. */
-  #holesUpTo: EventId = ZERO_ID;
+  /** Null as long as there has not been any gap. */
+  gaps: RingGaps | null = null;
   #slots: (LogEntry | undefined)[] = [];
   readonly #maxEntries: number;
   readonly #maxBytes: number;
@@ -86,7 +81,7 @@ export class Ring implements Stretch {
    */
   placeAfter(id: EventId, exact: boolean): number | null {
     const place = this.#placeAfter(id, exact);
-    return place !== null && this.#isHole(id, place) ? null : place;
+    return place !== null && this.gaps?.spanBeyond(id, place, this) === true ? null : place;
   }
 
   #placeAfter(id: EventId, exact: boolean): number | null {
@@ -103,14 +98,6 @@ export class Ring implements Stretch {
     if (exact || this.newest === null || compareEventIds(id, this.newest) > 0) return null;
     if (before !== null || this.after === BEGINNING) return offset;
     return this.after !== null && compareEventIds(id, this.after) > 0 ? offset : null;
-  }
-
-  /** One gap for all that were found late and lie at or behind an offset; null when there are none. */
-  lateGapBehind(offset: number): Gap | null {
-    const gaps = this.#lateGaps?.filter((late) => late.offset >= offset).map((late) => late.gap) ?? [];
-    const [first, last] = [gaps[0], gaps.at(-1)];
-    if (first === undefined || last === undefined || first === last) return first ?? null;
-    return { reason: "retention", from: first.from, to: last.to, missed: null };
   }
 
   /** Id of what lies just before an offset of this epoch; null when there is nothing, or a gap. */
@@ -168,14 +155,13 @@ export class Ring implements Stretch {
 
   #notePushed(entry: LogEntry): void {
     const { gap, newest } = entry;
-    this.#gaps++;
-    if (isLate(entry)) this.#lateGaps = [...(this.#lateGaps ?? []).slice(1 - LATE_GAPS), { offset: this.next - 1, gap: gap! }];
+    this.gaps ??= new RingGaps();
+    this.gaps.pushed(entry, this.next - 1);
     if (gap!.reason === "rollback") {
       this.epoch = this.next;
       // Unless something follows at once, nothing lies between what there is and what will come.
       this.after = gap!.to === null ? newest : null;
       this.newest = newest;
-      this.#holesUpTo = ZERO_ID;
     } else if (this.newest === null || (newest !== null && compareEventIds(newest, this.newest) > 0)) this.newest = newest;
   }
 
@@ -185,26 +171,8 @@ export class Ring implements Stretch {
     const entry = this.#slots[offset & mask]!;
     this.#slots[offset & mask] = undefined;
     this.bytes -= sizeOf(entry);
-    if (entry.type === GAP) this.#noteEvicted(entry, offset);
+    if (entry.type === GAP) this.gaps!.evicted(entry, offset, this.epoch);
     if (offset >= this.epoch) this.after = entry.type === GAP ? null : entry.id;
-  }
-
-  #noteEvicted(entry: LogEntry, offset: number): void {
-    this.#gaps--;
-    this.lastGapEvicted = offset;
-    // The gap of the last rollback itself stands just before its epoch.
-    if (offset >= this.epoch - 1 && compareEventIds(spansTo(entry), this.#holesUpTo) > 0) this.#holesUpTo = spansTo(entry);
-  }
-
-  /** True when a gap before `place` spans beyond `id`: entries between them may be missing. */
-  #isHole(id: EventId, place: number): boolean {
-    if (compareEventIds(id, this.#holesUpTo) < 0) return true;
-    if (this.#gaps === 0) return false;
-    for (let offset = Math.max(this.first, this.epoch - 1); offset < place; offset++) {
-      const entry = this.at(offset);
-      if (entry.type === GAP && compareEventIds(id, spansTo(entry)) < 0) return true;
-    }
-    return false;
   }
 
   #grow(): void {
@@ -219,17 +187,6 @@ function liesBefore(entry: LogEntry, id: EventId): boolean {
   const upTo = entry.gap!.to ?? entry.newest;
   return entry.gap!.reason === "retention" && upTo !== null && compareEventIds(upTo, id) <= 0;
 }
-
-function spansTo({ gap, newest }: LogEntry): EventId {
-  return gap!.to ?? newest ?? ZERO_ID;
-}
-
-/** True for a loss that was found when entries behind it had been handed over. */
-export function isLate({ id, gap }: LogEntry): boolean {
-  return gap!.reason !== "rollback" && gap!.from !== null && id !== "" && compareEventIds(gap!.from, id) < 0;
-}
-
-const LATE_GAPS = 8;
 
 function sizeOf(entry: LogEntry): number {
   return entry.frame.length + ENTRY_OVERHEAD;

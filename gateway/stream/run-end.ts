@@ -41,6 +41,12 @@ export class RunEnd {
     this.#putOff(dueAt);
   }
 
+  /** Entries behind it may have come and gone unread: whether it still holds is for the broker to say. */
+  doubt(): void {
+    this.#hinted ??= this.#reached;
+    this.#reached = null;
+  }
+
   /** What a page told of is not so any more. */
   dropHint(): void {
     this.#hinted = null;

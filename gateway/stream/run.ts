@@ -12,7 +12,7 @@ import { tellOutage } from "./gaps.ts";
 import { HistoryReads } from "./history-reads.ts";
 import { END, EVENT, gapEntry, type LogEntry, logEntryOf, UNKNOWN } from "./log-entry.ts";
 import { sendCursor } from "./outlet.ts";
-import { type Page, samePlace } from "./page.ts";
+import type { Page } from "./page.ts";
 import { Ring } from "./ring.ts";
 import { isBeyond, RunEnd } from "./run-end.ts";
 import type { RunHost, RunSettings } from "./run-host.ts";
@@ -93,15 +93,14 @@ export class Run implements RunObserver {
   onGap(gap: Gap, newest: EventId | null): void {
     const now = this.#clock();
     const { end, ring } = this;
-    const isRollback = gap.reason === "rollback";
-    if (isRollback) {
+    if (gap.reason === "rollback") {
       this.#reads?.forget();
       if (end.id !== null && isLost(end.id, gap, newest)) end.forget();
     } else if (newest !== null) end.wentOnTo(newest);
+    else end.doubt();
     this.#push(gapEntry(gap, ring.newest ?? "", newest));
     // An end may be among what is missing, or in what a rollback has left.
-    if (end.id === null)
-      this.#endSearch = isRollback && newest !== null ? EndSearch.before(newest, now) : EndSearch.behind(ring.newest, now);
+    if (end.id === null) this.#endSearch = newest === null ? EndSearch.ofMark(now) : EndSearch.before(newest, now);
     this.#keepMark();
     this.#plan(now);
   }
@@ -140,7 +139,7 @@ export class Run implements RunObserver {
     const now = this.#clock();
     this.#historyIsBack();
     this.#reads!.answered(position, history, now, (page) => this.#heedEnd(page, now));
-    if (this.#endSearch === null || !samePlace(this.#endSearch.from, position)) return;
+    if (this.#endSearch === null || this.#endSearch.from !== position) return;
     if (this.end.id === null && this.#endSearch.goOn(history)) this.#reads!.look(this.#endSearch.from);
     else this.#endSearch = null;
   }

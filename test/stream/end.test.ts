@@ -70,6 +70,21 @@ describe("the end of a run", () => {
     expect(kindsIn(reader.take()).at(-1)).toBe("end");
   });
 
+  it("is not told to who comes when its mark was removed, for the run had gone on", () => {
+    harness.publish("token");
+    harness.open();
+    endAndWait();
+    harness.publish("resumed");
+    const resumed = harness.held(2);
+    // Another gateway has seen it; here it goes with the stream before it is read.
+    harness.stream.setMark(null);
+    harness.stream.expire(0);
+    const reader = harness.open({ position: resumed });
+    harness.pass(60_000);
+    expect(reader.ended).toBe(false);
+    expect(harness.stream.mark).toBeNull();
+  });
+
   it("that a page tells of waits for the events before it that the ring has still to get", () => {
     const reader = harness.open();
     harness.publish(...numbered(20));

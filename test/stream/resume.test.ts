@@ -238,6 +238,7 @@ describe("history that cannot be read", () => {
   it("is an outage for those who need it, not for those who read live", () => {
     harness.publish(...numbered(100));
     const live = harness.open({ tail: 0 });
+    live.take();
     const behind = harness.join({ position: harness.held(10) });
     harness.serve();
     harness.gateway.failPage();

@@ -105,7 +105,9 @@ function expectNoLoss(client: ModelClient, stream: ModelStream, events: readonly
   const { kinds, since } = client.options;
   const seen = client.seen.slice(client.seen.findLastIndex((item) => item.what === "open" && item.fresh));
   const got = new Set(seen.map((item) => (item.what === "event" ? item.n : null)));
-  const gaps = seen.filter((item) => item.what === "gap" && item.gap.reason !== "outage") as SeenGap[];
+  // The other two reasons say that nothing is known to be lost.
+  const isLoss = (item: Seen) => item.what === "gap" && item.gap.reason !== "outage" && item.gap.reason !== "shutdown";
+  const gaps = seen.filter(isLoss) as SeenGap[];
   for (const event of events) {
     if (event.n < 0 || event.lost || got.has(event.n)) continue;
     if (kinds.length > 0 && !kinds.includes(event.kind)) continue;
