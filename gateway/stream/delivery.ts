@@ -173,9 +173,13 @@ function fellOff(subscriber: Subscriber, now: number): void {
     return;
   }
   // Across a rollback, or another gap that fell off as well, only the broker can say what is missing.
-  const lastGap = Math.max(ring.epoch - 1, ring.gaps?.lastEvicted ?? -1);
-  const isKnown = subscriber.place > lastGap && subscriber.skipThrough === null;
+  const lastGapAt = Math.max(ring.epoch - 1, ring.gaps?.lastEvictedAt ?? -1);
+  const isKnown = subscriber.place > lastGapAt && subscriber.skipThrough === null;
   if (settings.slowConsumer !== "gap" || !isKnown) {
+    const { place, lastId } = subscriber;
+    const missed = ring.gaps !== null && place <= ring.gaps.lastEvictedAt ? ring.gaps.lastEvicted : null;
+    // And of a place without an id, not even the broker, if the stream went.
+    if (missed !== null && lastId === null) subscriber.pendingGap = { ...missed, missed: null };
     subscriber.goBack(placeToAskFrom(subscriber));
     return;
   }

@@ -44,7 +44,7 @@ export function meetRingGap(subscriber: Subscriber, mark: LogEntry, now: number)
   subscriber.lastIdIsReal = false;
   subscriber.skipThrough = null;
   const before = gap.to === null ? mark.newest : previousId(gap.to);
-  subscriber.position = before === null ? null : { id: before, exact: false };
+  subscriber.position = before === null ? null : { id: before, exact: gap.to === null };
 }
 
 /** Once an outage: what comes later may be late, and nothing is known to be lost. */

@@ -4,8 +4,9 @@ import type { Gap } from "../broker/broker.ts";
 import { GAP, type LogEntry } from "./log-entry.ts";
 
 export class RingGaps {
-  /** Offset of the last gap that was evicted. */
-  lastEvicted = -1;
+  /** The last gap that was evicted, and its offset. */
+  lastEvicted: Gap | null = null;
+  lastEvictedAt = -1;
   /** The last gaps that were found late, with their offsets: to a reader that passes them by, nobody else tells of what they span. */
   #late: { readonly offset: number; readonly gap: Gap }[] = [];
   /** A gap may span beyond entries that follow on it: up to there, what is left of this epoch has holes by gaps that were evicted. */
@@ -21,7 +22,8 @@ export class RingGaps {
   /** `epoch`: offset behind the last rollback, whose gap stands just before it. */
   evicted(entry: LogEntry, offset: number, epoch: number): void {
     this.#kept--;
-    this.lastEvicted = offset;
+    this.lastEvicted = entry.gap;
+    this.lastEvictedAt = offset;
     if (offset >= epoch - 1 && compareEventIds(spansTo(entry), this.#holesUpTo) > 0) this.#holesUpTo = spansTo(entry);
   }
 

@@ -76,14 +76,6 @@ export class ModelGateway implements RunHost {
     if (this.pageReads.length === 0) return;
     this.lookUp(index);
     const [read] = this.pageReads.splice(index % this.pageReads.length, 1);
-
-    if (process.env["CASE"])
-      console.log(
-        "PAGE",
-        this.stream.step,
-        JSON.stringify(read!.position),
-        JSON.stringify({ ...read!.answer, entries: read!.answer!.entries.map((e) => e.id) }),
-      ); // DEBUG
     read!.run.pageRead(read!.position, read!.answer!);
   }
 

@@ -136,7 +136,7 @@ function isForgotten(seen: readonly Seen[], event: ModelEvent, stream: ModelStre
 /** What was deleted from the middle may be found when a client that has passed it is gone. */
 function isFoundTooLate(seen: readonly Seen[], event: ModelEvent, stream: ModelStream): boolean {
   if (!stream.deleted.has(event)) return false;
-  const passed = seen.findIndex((item) => "id" in item && compareEventIds(item.id, event.id) > 0);
+  const passed = seen.findIndex((item) => item.what === "end" || ("id" in item && compareEventIds(item.id, event.id) > 0));
   return passed >= 0 && seen.slice(passed).some((item) => item.what === "open" || item.what === "end");
 }
 
