@@ -40,6 +40,8 @@ export class Run implements RunObserver {
   #reads: HistoryReads | null = null;
   readonly #flushes: FlushClock;
   #sendsCursors = false;
+  /** True while entries that came live wait for their first flush: what a watch begins with is history, and no measure of lag. */
+  #hasLiveEntries = false;
   readonly #clock: () => number;
 
   /** `clock`: milliseconds that only rise, the same that are passed to the other methods. */
@@ -78,6 +80,7 @@ export class Run implements RunObserver {
   onEntries(entries: readonly StoredEntry[]): void {
     const now = this.#clock();
     let bytes = 0;
+    this.#hasLiveEntries = true;
     for (const stored of entries) {
       const entry = logEntryOf(stored);
       this.#noteEntry(entry, now + END_DELAY_MS);
@@ -356,6 +359,8 @@ export class Run implements RunObserver {
 
   #sampleLag(): void {
     const { ring } = this;
+    if (!this.#hasLiveEntries) return;
+    this.#hasLiveEntries = false;
     if (ring.next === ring.first || this.subscribers.size === 0) return;
     const newest = ring.at(ring.next - 1);
     if (newest.type === EVENT) this.host.counters.lag(this.host.wallNow() - millisecondsOf(newest.id));

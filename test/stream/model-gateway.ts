@@ -38,7 +38,7 @@ export class ModelGateway implements RunHost {
     resumed() {},
     backpressure() {},
     unknownEntry() {},
-    lag() {},
+    lag(_milliseconds: number): void {},
   };
   readonly #settings: RunSettings;
   #reader: ModelReader;

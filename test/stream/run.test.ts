@@ -309,3 +309,20 @@ describe("a reader that falls off the ring", () => {
     expect(reader.subscriber.page).toBeNull();
   });
 });
+
+describe("the lag", () => {
+  it("is measured on what came live, once a flush, and not on what a watch begins with", () => {
+    const lags: number[] = [];
+    gateway.counters.lag = (milliseconds) => void lags.push(milliseconds);
+    stream.publish("old");
+    stream.now += 3_600_000;
+    stream.clock += 3_600_000;
+    open();
+    expect(lags).toEqual([]);
+    stream.publish("token");
+    stream.publish("token");
+    pass(20);
+    expect(lags).toHaveLength(1);
+    expect(lags[0]).toBeLessThan(1_000);
+  });
+});
