@@ -161,10 +161,9 @@ function fellOff(subscriber: Subscriber, now: number): void {
   const { ring, settings } = subscriber.run;
   // Where it stood behind a rollback means nothing behind the next one.
   if (subscriber.place < ring.epoch) subscriber.position = null;
-  const late = ring.gaps?.lateBehind(subscriber.place) ?? null;
-  if (late !== null) {
-    // What it spans may lie before this reader's last id, so that the broker would not tell.
-    subscriber.pendingGap = late;
+  const unheard = ring.gaps?.unheardBehind(subscriber.place, subscriber.lastId !== null) ?? null;
+  if (unheard !== null) {
+    subscriber.pendingGap = unheard;
     subscriber.goBack(placeToAskFrom(subscriber));
     return;
   }
@@ -173,13 +172,9 @@ function fellOff(subscriber: Subscriber, now: number): void {
     return;
   }
   // Across a rollback, or another gap that fell off as well, only the broker can say what is missing.
-  const lastGapAt = Math.max(ring.epoch - 1, ring.gaps?.lastEvictedAt ?? -1);
-  const isKnown = subscriber.place > lastGapAt && subscriber.skipThrough === null;
+  const lastGap = Math.max(ring.epoch - 1, ring.gaps?.lastEvicted ?? -1);
+  const isKnown = subscriber.place > lastGap && subscriber.skipThrough === null;
   if (settings.slowConsumer !== "gap" || !isKnown) {
-    const { place, lastId } = subscriber;
-    const missed = ring.gaps !== null && place <= ring.gaps.lastEvictedAt ? ring.gaps.lastEvicted : null;
-    // And of a place without an id, not even the broker, if the stream went.
-    if (missed !== null && lastId === null) subscriber.pendingGap = { ...missed, missed: null };
     subscriber.goBack(placeToAskFrom(subscriber));
     return;
   }

@@ -4,35 +4,39 @@ import type { Gap } from "../broker/broker.ts";
 import { GAP, type LogEntry } from "./log-entry.ts";
 
 export class RingGaps {
-  /** The last gap that was evicted, and its offset. */
-  lastEvicted: Gap | null = null;
-  lastEvictedAt = -1;
-  /** The last gaps that were found late, with their offsets: to a reader that passes them by, nobody else tells of what they span. */
-  #late: { readonly offset: number; readonly gap: Gap }[] = [];
+  /** Offset of the last gap that was evicted. */
+  lastEvicted = -1;
+  /** The last few gaps, evicted ones as well, with their offsets. */
+  #last: { readonly offset: number; readonly entry: LogEntry }[] = [];
   /** A gap may span beyond entries that follow on it: up to there, what is left of this epoch has holes by gaps that were evicted. */
   #holesUpTo: EventId = ZERO_ID;
   #kept = 0;
 
   pushed(entry: LogEntry, offset: number): void {
     this.#kept++;
+    this.#last = [...this.#last.slice(1 - REMEMBERED), { offset, entry }];
     if (entry.gap!.reason === "rollback") this.#holesUpTo = ZERO_ID;
-    else if (isLate(entry)) this.#late = [...this.#late.slice(1 - LATE_GAPS), { offset, gap: entry.gap! }];
   }
 
   /** `epoch`: offset behind the last rollback, whose gap stands just before it. */
   evicted(entry: LogEntry, offset: number, epoch: number): void {
     this.#kept--;
-    this.lastEvicted = entry.gap;
-    this.lastEvictedAt = offset;
+    this.lastEvicted = offset;
     if (offset >= epoch - 1 && compareEventIds(spansTo(entry), this.#holesUpTo) > 0) this.#holesUpTo = spansTo(entry);
   }
 
-  /** One gap for all that were found late and lie at or behind an offset; null when there are none. */
-  lateBehind(offset: number): Gap | null {
-    const gaps = this.#late.filter((late) => late.offset >= offset).map((late) => late.gap);
-    const [first, last] = [gaps[0], gaps.at(-1)];
+  /**
+   * What a reader that leaves the ring at `offset` would not hear of from the broker, as one gap; null when there is nothing. That is
+   * what was found late, for it may span what lies before the reader's last id; and all gaps, if it has no id to ask with.
+   */
+  unheardBehind(offset: number, hasId: boolean): Gap | null {
+    const unheard = this.#last
+      .filter((gap) => gap.offset >= offset && (!hasId || isLate(gap.entry)))
+      .map(({ entry }) => entry.gap!);
+    const [first, last] = [unheard[0], unheard.at(-1)];
     if (first === undefined || last === undefined || first === last) return first ?? null;
-    return { reason: "retention", from: first.from, to: last.to, missed: null };
+    const reason = unheard.some((gap) => gap.reason === "rollback") ? "rollback" : "retention";
+    return { reason, from: first.from, to: last.to, missed: null };
   }
 
   /** True when a gap before `place` spans beyond `id`: entries between them may be missing. */
@@ -56,4 +60,4 @@ function spansTo({ gap, newest }: LogEntry): EventId {
   return gap!.to ?? newest ?? ZERO_ID;
 }
 
-const LATE_GAPS = 8;
+const REMEMBERED = 8;

@@ -89,9 +89,9 @@ describe("the ring", () => {
     ring.push(entry("1000-6"));
     ring.push(late(5, 6));
     for (let n = 7; n < 12; n++) ring.push(entry(`1000-${n}`));
-    expect(ring.gaps!.lateBehind(5)).toMatchObject({ from: "1000-1", to: "1000-6" });
-    expect(ring.gaps!.lateBehind(6)).toMatchObject({ from: "1000-5", to: "1000-6" });
-    expect(ring.gaps!.lateBehind(8)).toBeNull();
+    expect(ring.gaps!.unheardBehind(5, true)).toMatchObject({ from: "1000-1", to: "1000-6" });
+    expect(ring.gaps!.unheardBehind(6, true)).toMatchObject({ from: "1000-5", to: "1000-6" });
+    expect(ring.gaps!.unheardBehind(8, true)).toBeNull();
   });
 
   it("begins behind what was deleted from a tail", () => {

@@ -171,7 +171,6 @@ export class Run implements RunObserver {
   /** Asks again for all that could not be read, and later once more, until nobody asks or an answer comes. */
   retryPages(): void {
     this.#retryPlanned = false;
-    if (!this.#historyAway) return;
     let isWanted = this.#endSearch?.at === null;
     if (isWanted) this.#searchEnd();
     for (const subscriber of [...this.subscribers.all()]) {
@@ -182,6 +181,7 @@ export class Run implements RunObserver {
       }
       isWanted ||= subscriber.awaiting || subscriber.state === WAITING;
     }
+    if (!this.#historyAway) return;
     if (isWanted) this.#retryLater();
     else this.#historyIsBack();
   }
