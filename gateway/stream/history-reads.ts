@@ -43,8 +43,8 @@ export class HistoryReads {
     if (page.end !== null) this.#handedOut.add(page.end);
     this.#cache.add(page, now);
     heed(page);
-    // That a position is newer than the stream must be the answer to a question asked after the request came.
-    const asksAgain = page.gap?.reason === "rollback";
+    // That a position is newer than the stream, or that there is none, must be the answer to a question asked after the request came.
+    const asksAgain = page.gap !== null && (page.gap.reason === "rollback" || page.next === 0);
     for (const subscriber of read.waiting) this.#give(subscriber, page);
     for (const subscriber of read.late) {
       if (asksAgain) {

@@ -76,6 +76,24 @@ describe("an answer that comes late", () => {
   });
 });
 
+describe("a position newer than the stream", () => {
+  it.each([0, 1])("is judged by what the broker says after the request came (entries there: %i)", (count) => {
+    harness.publish(...numbered(count));
+    harness.open();
+    const position = { id: `${1_000_002 + count}-0`, exact: true };
+    const early = harness.join({ position });
+    harness.serve();
+    harness.gateway.lookUp(0);
+    harness.publish("one", "two", "three");
+    expect(harness.held(count + 1)).toEqual(position);
+    const late = harness.join({ position });
+    harness.serve();
+    harness.settle();
+    expect(kindsIn(early.take()).at(0)).toBe("gap");
+    expect(kindsIn(late.take())).toEqual(["three"]);
+  });
+});
+
 describe("a loss", () => {
   it("that was told to a full socket is not told again, and what came meanwhile is not lost", () => {
     harness.publish("old", "held");
@@ -107,6 +125,27 @@ describe("a loss", () => {
     expect(reader.take()).toContain(`{"reason": "retention", "from": "${first!.id}", "to": "${last!.id}", "missed": 1}`);
   });
 
+  it("found late is told also to who has left the ring before it came by", () => {
+    harness = new Harness({ ringEvents: 8 });
+    const reader = harness.open();
+    harness.publish("first");
+    harness.pass(100);
+    harness.publish("gone", "second");
+    harness.stream.delete(1);
+    harness.gateway.read(64, false);
+    harness.stream.now += 100;
+    reader.takes = false;
+    harness.work();
+    expect(kindsIn(reader.take())).toEqual(["first", "second"]);
+    harness.publish(...numbered(20));
+    harness.pass(100);
+    harness.drain(reader);
+    const [first, , second] = harness.stream.everything;
+    const text = reader.take();
+    expect(text).toContain(`"from": "${first!.id}", "to": "${second!.id}"`);
+    expect(kindsIn(text)).toEqual(["gap", ...numbered(20)]);
+  });
+
   it("in a former tail is told to who resumes before it, not to who begins there", () => {
     harness.publish("first", "gone", "last");
     harness.stream.delete(1);
@@ -129,13 +168,13 @@ describe("a reader behind a rollback that falls off the ring before an event has
   it("is fed from there, and not with what it had before", () => {
     harness = new Harness({ ringEvents: 8 });
     const reader = harness.open();
-    harness.publish("common", "lost");
+    harness.publish("common", "lost", "lost", "lost");
     harness.settle();
-    harness.stream.rollBack(1, 0);
+    harness.stream.rollBack(3, 1_000);
     harness.publish("new");
     reader.takes = false;
     harness.pass(100);
-    expect(kindsIn(reader.take())).toEqual(["common", "lost", "gap"]);
+    expect(kindsIn(reader.take())).toEqual(["common", "lost", "lost", "lost", "gap"]);
     harness.publish(...numbered(20));
     harness.pass(100);
     harness.drain(reader);
@@ -220,6 +259,16 @@ describe("pages of history", () => {
 });
 
 describe("a reader of a long history", () => {
+  it("goes on from page to page, though the ring lags", () => {
+    harness.open();
+    harness.publish(...numbered(600));
+    const reader = harness.join({ position: { id: "1-0", exact: false } });
+    for (let round = 0; round < 5; round++) harness.work();
+    expect(kindsIn(reader.take())).toEqual(numbered(600));
+    harness.settle();
+    expect(reader.take()).toBe("");
+  });
+
   it("lets others have their turn, though its socket takes everything", () => {
     const big = "x".repeat(8_000);
     for (let n = 0; n < 200; n++) harness.stream.publish(big);
