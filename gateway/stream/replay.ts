@@ -63,11 +63,13 @@ function leavePage(subscriber: Subscriber, page: Page): void {
     // The broker has answered ahead of the ring: what that gets next may be known already.
     subscriber.goLive(ring.next);
     subscriber.skip(id, exact ? HAD_BY_PAGE : NOT_WANTED);
-  } else if (nothingBehind && ringHasAllSince) {
-    // Nothing lay behind this place: what follows came into the ring since the question.
+  } else if (nothingBehind && ringHasAllSince && ring.skipThrough(page.ringNext, id) === page.ringNext) {
+    // Nothing lay behind this place, and all that came into the ring since the question does.
     subscriber.goLive(page.ringNext);
-    subscriber.skip(id, NOT_WANTED);
-  } else subscriber.goBack(page.end);
+  } else {
+    // What came since and lies before this place may be of another history: after a failover only the broker can say.
+    subscriber.goBack(page.end);
+  }
 }
 
 /** There was no stream: all that there is came into the ring since the question, from `ringPlace` on. */
