@@ -3,10 +3,24 @@
  * schema` and docs/configuration.md are made from this. `loadConfig` (gateway/config/load.ts) reads it from its sources.
  */
 import * as z from "zod";
-import { boolean, bytes, choice, host, integer, list, nullable, number, positive, text } from "./config/kinds.ts";
+import {
+  boolean,
+  bytes,
+  choice,
+  host,
+  integer,
+  list,
+  nullable,
+  number,
+  positive,
+  text,
+  type WorkerCounts,
+  workerCounts,
+} from "./config/kinds.ts";
 import { group, setting, type ZenmlVariable } from "./config/setting.ts";
 
 const DAY_SECONDS = 86_400;
+const ONE_WORKER: WorkerCounts = { min: 1, max: 1 };
 
 const redis = group({
   url: setting({
@@ -142,6 +156,12 @@ const streaming = group({
     about: "A worker with so many connections stops accepting, until it is down to nine tenths.",
     flag: "--max-connections-per-worker",
   }),
+  connectionsPerWorker: setting({
+    kind: integer(1),
+    default: 5_000,
+    about: "Where `workers` is a range: with more on average there is one worker more, with room for all in fewer one less.",
+    flag: "--connections-per-worker",
+  }),
   slowConsumer: setting({
     kind: choice("replay", "gap", "disconnect"),
     default: "replay",
@@ -174,7 +194,8 @@ const flow = group({
     totalBytes: setting({
       kind: nullable(bytes(1_048_576)),
       default: null,
-      about: "Most bytes that all rings of a worker hold, the coldest shrinking first; null: a quarter of the memory limit.",
+      about:
+        "Most bytes that all rings of a worker hold, the coldest shrinking first; null: a quarter of its part of the memory limit.",
       flag: "--ring-total-bytes",
     }),
   }),
@@ -189,6 +210,24 @@ const flow = group({
     default: 60,
     about: "A stream ends cleanly at this age, 20 % more or less, so that replicas even out; 0: never.",
     flag: "--max-age-minutes",
+  }),
+});
+
+const overload = group({
+  enabled: setting({
+    kind: boolean(),
+    default: true,
+    about: "Whether a worker that is short of memory or time sheds load (docs/running.md); false: it only shows how short.",
+  }),
+  maxLoopLagMs: setting({
+    kind: integer(10, 60_000),
+    default: 500,
+    about: "A worker whose event loop is late by so long, on average over some seconds, refuses new streams.",
+  }),
+  memoryLimitBytes: setting({
+    kind: nullable(bytes(64 * 2 ** 20)),
+    default: null,
+    about: "What all workers together may keep in memory; null: the control group's limit, or the machine's memory.",
   }),
 });
 
@@ -292,7 +331,13 @@ export const configSchema = z.strictObject({
     about: "What stands before /api/v1 in every path, such as /zenml.",
     flag: "--path-prefix",
   }),
-  workers: setting({ kind: integer(1, 1_024), default: 1, about: "Worker processes. This version runs one.", flag: "--workers" }),
+  workers: setting({
+    kind: workerCounts(1_024),
+    default: ONE_WORKER,
+    about:
+      "Worker processes on the one port. 1: all in one process. auto: one a core, as far as memory goes. A range: as many as connections need. More than 1 need the broker redis.",
+    flag: "--workers",
+  }),
   deploymentId: setting({
     kind: nullable(text("an id of letters, digits, '.', '_' and '-'", /^[A-Za-z0-9._-]{1,128}$/)),
     default: null,
@@ -318,6 +363,7 @@ export const configSchema = z.strictObject({
   memory,
   streaming,
   flow,
+  overload,
   auth,
   cors: group({
     allowedOrigins: setting({

@@ -119,6 +119,11 @@ export const ERRORS: Readonly<Record<string, ErrorEntry>> = {
     meaning: "The worker holds as many streams as it may.",
     wayOut: "Retry after the seconds in Retry-After; add replicas, or raise `streaming.maxConnectionsPerWorker`.",
   },
+  PENSTOCK_OVERLOADED: {
+    status: 503,
+    meaning: "The worker is short of memory, or its event loop lags; it takes no new streams until that is over.",
+    wayOut: "Retry after the seconds in Retry-After; add replicas or memory (docs/running.md).",
+  },
   PENSTOCK_BROKER_UNAVAILABLE: {
     status: 503,
     meaning: "The broker does not answer. Of a publish, `count` and `last_id` tell what is known to be stored; more may be.",
@@ -148,6 +153,11 @@ export const ERRORS: Readonly<Record<string, ErrorEntry>> = {
     status: null,
     meaning: "A client command could not reach the gateway in time.",
     wayOut: "Check `--url`; give it longer with `--retry-seconds`.",
+  },
+  PENSTOCK_BENCH: {
+    status: null,
+    meaning: "`penstock bench` could not measure: no gateway answers, or the result cannot be written.",
+    wayOut: "As the message says.",
   },
   PENSTOCK_INPUT: {
     status: null,

@@ -32,12 +32,15 @@ export function compareEventIds(a: EventId, b: EventId): number {
   return milliseconds !== 0 ? milliseconds : a.length - b.length;
 }
 
-/** The greatest id before `id`; null before `0-0`. */
+/** The greatest id before `id`; null before `0-0`. `XREAD` from there returns `id` itself first, if it is still there. */
 export function previousId(id: EventId): EventId | null {
   if (id === ZERO_ID) return null;
   const dash = id.indexOf("-");
-  const sequence = BigInt(id.slice(dash + 1));
-  if (sequence > 0n) return `${id.slice(0, dash)}-${sequence - 1n}`;
+  const sequence = id.slice(dash + 1);
+  // Asked for at each read of a live run: BigInt only where a number cannot hold it.
+  if (sequence.length > 15) return `${id.slice(0, dash)}-${BigInt(sequence) - 1n}`;
+  const number = Number(sequence);
+  if (number > 0) return `${id.slice(0, dash)}-${number - 1}`;
   return `${BigInt(id.slice(0, dash)) - 1n}-${MAX_HALF}`;
 }
 

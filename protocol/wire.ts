@@ -7,7 +7,7 @@ export type ReservedKind = (typeof RESERVED_KINDS)[number];
 /**
  * Why events are missing, or may be, at this place of a stream.
  * - `outage`: the broker could not be read; what follows is complete unless a second gap says otherwise.
- * - `overflow`: this reader was too slow, and the policy `gap` skipped it ahead.
+ * - `overflow`: this reader was too slow, and the policy `gap` skipped it ahead; or the server was short of memory and cut its stream.
  * - `shutdown`: the server had to cut this stream before everything was written.
  * - `retention`: entries were trimmed, deleted or expired before this reader got them.
  * - `rollback`: the broker lost entries that it had acknowledged, or the position was never in this stream.

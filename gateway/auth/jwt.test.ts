@@ -176,6 +176,32 @@ describe("tokens checked by a key file", () => {
     }
   });
 
+  it("the log says at level debug why, in words that are not the token's", async () => {
+    const authenticator = startWithFile(await exportSPKI(rsa.publicKey));
+    const now = Math.floor(Date.now() / 1_000);
+    const foreign = await token(ec.privateKey, { alg: "ES256" });
+    const extended = Buffer.from(JSON.stringify({ alg: "RS256", crit: ["hush"], hush: 1 })).toString("base64url");
+    const wrong: [string, object][] = [
+      [await token(rsa.privateKey, { expires: now - 1 }), { reason: "ERR_JWT_EXPIRED", claim: "exp" }],
+      [await token(rsa.privateKey, { expires: now - 100 }), { reason: "ERR_JWT_EXPIRED", claim: "exp" }],
+      [await token(rsa.privateKey, { claims: { nbf: now + 60 } }), { reason: "ERR_JWT_CLAIM_VALIDATION_FAILED", claim: "nbf" }],
+      [
+        await token(rsa.privateKey, { issuer: "https://evil.example.org" }),
+        { reason: "ERR_JWT_CLAIM_VALIDATION_FAILED", claim: "iss" },
+      ],
+      [await token(rsa.privateKey, { audience: "mail" }), { reason: "ERR_JWT_CLAIM_VALIDATION_FAILED", claim: "aud" }],
+      [await token(Buffer.from("s".repeat(32)), { alg: "HS256" }), { reason: "ERR_JOSE_ALG_NOT_ALLOWED" }],
+      [foreign, { reason: expect.stringMatching(/^the key does not fit/) }],
+      [`${extended}.e30.e30`, { reason: "ERR_JOSE_NOT_SUPPORTED" }],
+      ["abc", { reason: "ERR_JWS_INVALID" }],
+    ];
+    for (const [jwt, fields] of wrong) {
+      log.entries.length = 0;
+      await refusal(authenticator, jwt);
+      expect(log.entries).toEqual([{ level: "debug", fields, message: "a token was refused" }]);
+    }
+  });
+
   it("only algorithms of the list count", async () => {
     const jwt = await token(ec.privateKey, { alg: "ES256" });
     const pem = await exportSPKI(ec.publicKey);

@@ -43,11 +43,15 @@ export function jwtTokens(config: JwtConfig, log: Log): Authenticator {
         payload = (await jwtVerify(token, keys.find as JWTVerifyGetKey, options)).payload;
       } catch (error) {
         if (error instanceof PenstockError) throw error;
+        log.debug(whyRefused(error), "a token was refused");
         throw unauthorized(error instanceof errors.JWTExpired ? "The token has expired." : "The token is not valid.");
       }
       const identity = identityOf(payload, config);
       // Exact, without leeway: a stream ends at `exp`, and its reader must not be let in again right after.
-      if (identity.expiresAt !== null && identity.expiresAt <= Date.now()) throw unauthorized("The token has expired.");
+      if (identity.expiresAt !== null && identity.expiresAt <= Date.now()) {
+        log.debug({ reason: errors.JWTExpired.code, claim: "exp" }, "a token was refused");
+        throw unauthorized("The token has expired.");
+      }
       return identity;
     },
     close: () => keys.close(),
@@ -64,6 +68,16 @@ function algorithmsFor(keys: KeySource, wanted: readonly string[]): string[] {
     );
   }
   return wanted.length === 0 ? fitting : [...wanted];
+}
+
+/** In words of the library's own, and names of claims: its messages may quote what stands in a token. */
+function whyRefused(error: unknown): { readonly reason: string; readonly claim?: string } {
+  if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) {
+    return { reason: error.code, claim: error.claim };
+  }
+  if (error instanceof errors.JOSEError) return { reason: error.code };
+  // The signature is checked by Node.js, which throws when the key is of another kind than the token's algorithm asks for.
+  return { reason: `the key does not fit (${(error as Error).name})` };
 }
 
 function identityOf(payload: JWTPayload, config: JwtConfig): Identity {

@@ -98,7 +98,7 @@ export function fileKeys(path: string, log: Log): KeySource {
       throw new ConfigError("auth.jwt.keyFile now holds another kind of key; restart the gateway.");
     return keys;
   };
-  const file = new WatchedFile(path, parse, log);
+  const file = new WatchedFile("auth.jwt.keyFile", path, parse, log);
   return { symmetric: file.value.symmetric, find: (header, token) => file.value.find(header, token), close: () => file.close() };
 }
 

@@ -112,19 +112,50 @@ tokens:
 
 describe("a tokens file that cannot be used stops the start, without a word of its secrets", () => {
   it.each([
-    ["not YAML", `tokens: [{token: ${READER}`, /neither YAML nor JSON/],
-    ["an unknown field", `tokens: [{id: a, tokn: ${READER}}]`, /at tokens\.0: tokn is not known here/],
+    ["not YAML", `tokens: [{token: ${READER}`, /neither YAML nor JSON, as line 1 shows; correct it there/],
+    ["not YAML further down", `tokens:\n  - id: a\n    token: ${READER}\n   rights: [read]\n`, /nor JSON, as line 4 shows/],
+    ["nothing", "", /line 1, at its top: write tokens: and their list/],
+    ["no list", "tokens: all", /line 1, at tokens: write a list of tokens/],
+    [
+      "a token where its fields belong",
+      `tokens:\n  - ${READER}`,
+      /line 2, at tokens\.0: write the fields of a token: id, sha256/,
+    ],
+    ["an unknown field", `tokens: [{id: a, tokn: ${READER}}]`, /at tokens\.0: tokn is not known here; did you mean token\?$/],
+    [
+      "a token as the name of a field",
+      `tokens:\n  - id: a\n    ${READER}: read\n`,
+      /line 3, at tokens\.0: a field there is not known here; write id, sha256, token, rights, runs, expires\.$/,
+    ],
     ["no name", `tokens: [{token: ${READER}}]`, /at tokens\.0\.id: write/],
+    [
+      "a fault in one of several",
+      `tokens:\n  - id: a\n    token: ${READER}\n  - id: b\n    token: abc`,
+      /line 5, at tokens\.1\.token:/,
+    ],
+    ["a digest that YAML takes for a number", `tokens: [{id: a, sha256: ${"1".repeat(64)}}]`, /sha256: write .* in quotes/],
+    ["neither token nor digest", "tokens: [{id: a}]", /line 1, at tokens\.0\.id: a has neither sha256 nor token; give it one/],
     ["a short token", "tokens: [{id: a, token: abc}]", /at tokens\.0\.token: write a token of at least 16/],
     ["a token that no header can carry", `tokens: [{id: a, token: "${READER} ${READER}"}]`, /at tokens\.0\.token: write a token/],
     ["a digest that is none", `tokens: [{id: a, sha256: ${READER}}]`, /at tokens\.0\.sha256: write the SHA-256/],
     [
       "both token and digest",
       `tokens: [{id: a, token: ${READER}, sha256: ${sha256(READER)}}]`,
-      /exactly one of sha256 and token/,
+      /at tokens\.0\.token: a has both sha256 and token; keep one/,
     ],
     ["an unknown right", `tokens: [{id: a, token: ${READER}, rights: [write]}]`, /rights\.0: write read or publish/],
-    ["one token for two", `tokens: [{id: a, token: ${READER}}, {id: b, sha256: ${sha256(READER)}}]`, /twice/],
+    ["rights that are no list", `tokens: [{id: a, token: ${READER}, rights: read}]`, /rights: write a list: \[read\]/],
+    ["runs that are no list", `tokens: [{id: a, token: ${READER}, runs: nightly}]`, /runs: write a list of run ids/],
+    [
+      "one token for two",
+      `tokens:\n  - {id: a, token: ${READER}}\n  - {id: b, sha256: ${sha256(READER)}}`,
+      /line 3, at tokens\.1\.sha256: b has the same token as tokens\.0; give each its own/,
+    ],
+    [
+      "one name for two",
+      `tokens:\n  - {id: a, token: ${READER}}\n  - {id: a, token: ${WRITER}}`,
+      /line 3, at tokens\.1\.id: tokens\.0 is called a, too; choose another name/,
+    ],
     ["a time that is none", `tokens: [{id: a, token: ${READER}, expires: tomorrow}]`, /expires: write a time/],
   ])("%s", (_, yaml, message) => {
     expect(() => start(yaml)).toThrow(ConfigError);
@@ -133,6 +164,7 @@ describe("a tokens file that cannot be used stops the start, without a word of i
   });
 
   it("no such file", () => {
-    expect(() => staticTokens(join(folder, "none.yaml"), log)).toThrow(/none\.yaml cannot be read \(ENOENT\)/);
+    const message = /^auth\.static\.tokensFile: the file \/.*none\.yaml cannot be read \(ENOENT\); correct its path or rights\.$/;
+    expect(() => staticTokens(join(folder, "none.yaml"), log)).toThrow(message);
   });
 });

@@ -7,7 +7,7 @@ import { WatchedFile } from "./watched-file.ts";
 
 /** Tokens from a file. Only digests are kept and looked up, so the time of a look-up says nothing about a token. */
 export function staticTokens(tokensFile: string, log: Log): Authenticator {
-  const grants = new WatchedFile(tokensFile, parseTokensFile, log);
+  const grants = new WatchedFile("auth.static.tokensFile", tokensFile, parseTokensFile, log);
   return {
     scheme: "OAUTH2_PASSWORD_BEARER",
     authenticate(credentials: Credentials): Identity {

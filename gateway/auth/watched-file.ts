@@ -9,6 +9,7 @@ import type { Log } from "../supervisor/worker-handle.ts";
 const INTERVAL_MS = 1_000;
 
 export class WatchedFile<Value> {
+  readonly #setting: string;
   readonly #path: string;
   readonly #parse: (text: string) => Value;
   readonly #log: Log;
@@ -16,8 +17,12 @@ export class WatchedFile<Value> {
   #value: Value;
   #seen: string;
 
-  /** Throws ConfigError when the file cannot be read or parsed; later failures are logged, and the last good value stays. */
-  constructor(path: string, parse: (text: string) => Value, log: Log) {
+  /**
+   * `setting` names the file. Throws ConfigError when it cannot be read or parsed; later failures are logged, and the last good value
+   * stays.
+   */
+  constructor(setting: string, path: string, parse: (text: string) => Value, log: Log) {
+    this.#setting = setting;
     this.#path = path;
     this.#parse = parse;
     this.#log = log;
@@ -65,9 +70,8 @@ export class WatchedFile<Value> {
     try {
       text = readFileSync(this.#path, "utf8");
     } catch (error) {
-      throw new ConfigError(
-        `The file ${this.#path} cannot be read (${(error as NodeJS.ErrnoException).code}); correct its path or rights.`,
-      );
+      const { code } = error as NodeJS.ErrnoException;
+      throw new ConfigError(`${this.#setting}: the file ${this.#path} cannot be read (${code}); correct its path or rights.`);
     }
     return this.#parse(text);
   }

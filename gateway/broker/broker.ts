@@ -47,6 +47,8 @@ export interface HistoryPage {
   readonly newest: EventId | null;
   /** Id of the run's end as its mark has it (`markEnded`), null without a mark. */
   readonly endedId: EventId | null;
+  /** True when the mark could not be read: that `endedId` is null says nothing then. Absent: it was read. */
+  readonly isMarkUnknown?: boolean;
   /** Up to this id entries were deleted from the middle, before others that are kept; absent where that does not happen. */
   readonly deletedUpTo?: EventId;
 }
@@ -60,6 +62,8 @@ export interface Tail {
   readonly after: EventId | null;
   readonly newest: EventId | null;
   readonly endedId: EventId | null;
+  /** As in `HistoryPage`. What there is of a mark is told by `onMark` later. */
+  readonly isMarkUnknown?: boolean;
   /** As in `HistoryPage`. */
   readonly deletedUpTo?: EventId;
 }
@@ -76,6 +80,11 @@ export interface RunObserver {
    * nothing of it lies behind. The entries behind the gap come by onEntries in the same turn; some may lie before `gap.to`.
    */
   onGap(gap: Gap, newest: EventId | null): void;
+  /**
+   * The mark of the run's end, if there is one: where the tail had to go without, or an end may be among what a gap tells of. It may be
+   * old, the run may have gone on since.
+   */
+  onMark(endedId: EventId): void;
   /** Reading has failed for the socket timeout. Once an outage. */
   onOutage(): void;
   /** Reading goes on, and what was lost meanwhile has been told by `onGap`. */

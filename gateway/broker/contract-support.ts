@@ -56,6 +56,9 @@ export class Recorder implements RunObserver {
   onGap(): void {
     this.calls.push("gap");
   }
+  onMark(): void {
+    this.calls.push("mark");
+  }
   onOutage(): void {
     this.calls.push("outage");
   }

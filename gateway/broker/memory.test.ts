@@ -349,7 +349,16 @@ function frame(n: number, bytes = 0): Buffer {
 }
 
 function observer(parts: Partial<RunObserver>): RunObserver {
-  return { onTail() {}, onEntries() {}, onGap() {}, onOutage() {}, onRecovered() {}, hasSeen: () => false, ...parts };
+  return {
+    onTail() {},
+    onEntries() {},
+    onGap() {},
+    onMark() {},
+    onOutage() {},
+    onRecovered() {},
+    hasSeen: () => false,
+    ...parts,
+  };
 }
 
 function nextTurn(): Promise<void> {

@@ -14,7 +14,7 @@ import type {
 } from "./broker.ts";
 import { DuplicateFilter, END_TEXT, isEndPayload, takeEntries } from "./redis/entries.ts";
 import { execute } from "./redis/execute.ts";
-import { History, parseMark } from "./redis/history.ts";
+import { History } from "./redis/history.ts";
 import { IdempotentPublisher } from "./redis/idempotency.ts";
 import { Keys } from "./redis/keys.ts";
 import { Marks } from "./redis/marks.ts";
@@ -79,7 +79,8 @@ class RedisBroker implements Broker {
       metrics,
       readMark: (reader) => this.#readMark(reader),
     });
-    this.#history = new History(this.#nodes, this.#keys, timeoutMs, {
+    this.#marks = new Marks(this.#nodes, this.#keys, timeoutMs);
+    this.#history = new History(this.#nodes, this.#keys, this.#marks, timeoutMs, {
       duplicateDropped: (count) => metrics.duplicateDropped(count),
       reads: (count) => metrics.redisReads(count),
     });
@@ -89,7 +90,6 @@ class RedisBroker implements Broker {
       streamTtlSeconds: options.streamTtlSeconds,
     });
     this.#idempotent = new IdempotentPublisher(this.#nodes, this.#keys, this.#publisher, timeoutMs);
-    this.#marks = new Marks(this.#nodes, this.#keys, timeoutMs);
     metrics.readMode("tracking");
   }
 
@@ -116,14 +116,14 @@ class RedisBroker implements Broker {
   async end(runId: string): Promise<{ readonly lastId: EventId }> {
     const deadline = this.#publisher.deadline();
     const key = this.#keys.run(runId);
-    const [[reply], mark] = await Promise.all([
-      execute(this.#nodes, key, [["XREVRANGE", key, "+", "-", "COUNT", "1"]], deadline),
-      this.#history.readMark(runId, deadline),
-    ]);
+    const [reply] = await execute(this.#nodes, key, [["XREVRANGE", key, "+", "-", "COUNT", "1"]], deadline);
     const newest = takeEntries(reply as Reply[], 0, new DuplicateFilter(1)).entries[0];
-    if (newest === undefined && mark !== null) return { lastId: mark };
-    if (newest !== undefined && isEndPayload(newest.payload)) {
-      if (mark !== newest.id) this.#marks.set(runId, newest.id);
+    if (newest === undefined) {
+      // Nothing of a stream: only the mark can tell that the run has ended.
+      const mark = await this.#marks.get(runId, deadline);
+      if (mark !== null) return { lastId: mark };
+    } else if (isEndPayload(newest.payload)) {
+      this.#marks.set(runId, newest.id);
       return { lastId: newest.id };
     }
     const entry = { payload: Buffer.from(END_TEXT), mark: null };
@@ -172,27 +172,21 @@ class RedisBroker implements Broker {
     this.#nodes.close();
   }
 
-  /** Reads a key that is never written: whether the user may read this deployment's keys. */
+  /** Reads a key that is never written: whether the user may read this deployment's keys, streams and marks. */
   async #probe(): Promise<void> {
     const key = this.#keys.startupProbe();
     const node = this.#nodes.nodeFor(key) ?? this.#nodes.all[0]!;
-    const [reply] = await node.client.run([["XREVRANGE", key, "+", "-", "COUNT", "1"]]);
-    if (reply instanceof ReplyError) throw new Error(`${node.name}: ${reply.message}`);
+    const replies = await node.client.run([
+      ["XREVRANGE", key, "+", "-", "COUNT", "1"],
+      ["GET", key],
+    ]);
+    const refusal = replies.find((reply) => reply instanceof ReplyError);
+    if (refusal !== undefined) throw new Error(`${node.name}: ${refusal.message}`);
   }
 
-  /** By the read connection of the mark's own master, else by whatever way there is. */
   #readMark(reader: RunReader): object {
-    const key = this.#keys.ended(reader.runId);
-    const pair = this.#nodes.nodeFor(key)?.pair;
     const request = {};
-    const answer = ([reply]: Reply[]): void =>
-      reader.onMark(request, reply instanceof ReplyError ? reply : parseMark(reply ?? null));
-    const failed = (error: Error): void => reader.onMark(request, new ReplyError(`LOST ${error.message}`));
-    if (pair?.isReady) pair.run([["GET", key]]).then(answer, failed);
-    else {
-      const deadline = performance.now() + this.#options.socketTimeoutSeconds * 1_000;
-      this.#history.readMark(reader.runId, deadline).then((mark) => reader.onMark(request, mark), failed);
-    }
+    void this.#marks.read(reader.runId).then((mark) => reader.onMark(request, mark));
     return request;
   }
 }

@@ -3,6 +3,7 @@ import { createAuthenticator } from "../auth/create.ts";
 import { jsonSchema } from "../config/json-schema.ts";
 import { SETTINGS, withoutSecrets } from "../config/load.ts";
 import type { Log } from "../supervisor/worker-handle.ts";
+import { redisOptions } from "../worker/redis-options.ts";
 import { EXIT, exitCodesHelp } from "./exit-codes.ts";
 import { addSettingFlags, configOf } from "./setting-flags.ts";
 
@@ -19,6 +20,7 @@ function checkCommand(done: (code: number) => void): Command {
   return addSettingFlags(command).action(() => {
     const { config, sources } = configOf(command, process.env);
     createAuthenticator(config.auth, QUIET).close();
+    if (config.broker === "redis") redisOptions(config.redis);
     const shown = withoutSecrets(config);
     if (command.getOptionValue("json") === true) process.stdout.write(`${JSON.stringify(shown, null, 2)}\n`);
     else {

@@ -1,10 +1,14 @@
 import { setFlagsFromString } from "node:v8";
 import { Command } from "commander";
-import { createMetrics } from "../metrics/metrics.ts";
+import type { GatewayConfig } from "../config.ts";
+import { createMetrics, type Metrics } from "../metrics/metrics.ts";
+import { Fleet } from "../supervisor/fleet.ts";
+import { workerRange } from "../supervisor/fleet-size.ts";
 import { createLog } from "../supervisor/log.ts";
+import { machine } from "../supervisor/machine.ts";
 import { untilSignal } from "../supervisor/signals.ts";
 import { Supervisor } from "../supervisor/supervisor.ts";
-import type { Log } from "../supervisor/worker-handle.ts";
+import type { Log, WorkerHandle } from "../supervisor/worker-handle.ts";
 import { EXIT, exitCodesHelp } from "./exit-codes.ts";
 import { addSettingFlags, configOf } from "./setting-flags.ts";
 
@@ -37,8 +41,7 @@ async function serve(command: Command): Promise<number> {
   const signal = untilSignal(log, leave);
 
   const metrics = createMetrics();
-  const { createWorker } = await import("../worker/worker.ts");
-  const supervisor = new Supervisor({ config, worker: createWorker(config, { metrics, log }), metrics, log });
+  const supervisor = new Supervisor({ config, worker: await workersOf(config, metrics, log), metrics, log });
   const started = supervisor.start();
   // A signal while the broker is being probed: nothing is served yet, so there is nothing to drain.
   const stoppedEarly = await Promise.race([started.then(() => false), signal.then(() => true)]);
@@ -56,6 +59,19 @@ async function serve(command: Command): Promise<number> {
   await supervisor.drain();
   leave(EXIT.ok);
   return EXIT.ok;
+}
+
+/** One worker lives in this process; more are processes of their own. */
+async function workersOf(config: GatewayConfig, metrics: Metrics, log: Log): Promise<WorkerHandle> {
+  // A broker in memory is one process' own, and without a broker there is nothing to share: `auto` is one there.
+  const single = config.broker === "memory" || config.broker === null;
+  const range = workerRange(single ? { min: 1, max: 1 } : config.workers, machine());
+  if (range.max > 1) {
+    log.info(range, "workers");
+    return new Fleet(config, range, metrics, log);
+  }
+  const { Worker } = await import("../worker/worker.ts");
+  return new Worker(config, { metrics, log });
 }
 
 /** What nothing caught ends the process, as it must: its state is unknown. But with a line in the log. */

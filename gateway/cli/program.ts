@@ -2,6 +2,7 @@
 import { Command, CommanderError } from "commander";
 import { BrokerStartError, ConfigError, PenstockError } from "../errors.ts";
 import { VERSION } from "../version.ts";
+import { benchCommand } from "./bench-command.ts";
 import { configCommand } from "./config-command.ts";
 import { endCommand } from "./end-command.ts";
 import { EXIT } from "./exit-codes.ts";
@@ -19,7 +20,8 @@ export async function run(args: readonly string[]): Promise<number> {
     .description("Live event streams: publish by HTTP, read as Server-Sent Events, resume without loss.")
     .version(VERSION)
     .showHelpAfterError("(--help shows what there is)");
-  for (const make of [gatewayCommand, publishCommand, tailCommand, endCommand, configCommand]) program.addCommand(make(done));
+  for (const make of [gatewayCommand, publishCommand, tailCommand, endCommand, benchCommand, configCommand])
+    program.addCommand(make(done));
   overrideExits(program);
   try {
     await program.parseAsync(args, { from: "user" });

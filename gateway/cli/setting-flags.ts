@@ -9,7 +9,9 @@ export function addSettingFlags(command: Command): Command {
     if (setting.flag === null) continue;
     const value = setting.boolean ? " [boolean]" : ` <${setting.flag.slice(setting.flag.lastIndexOf("-") + 1)}>`;
     const preset =
-      setting.default === null || setting.boolean || `${setting.default}` === "" ? "" : ` (default: ${setting.default})`;
+      setting.default === null || setting.boolean || `${setting.default}` === ""
+        ? ""
+        : ` (default: ${setting.written(setting.default)})`;
     command.addOption(new Option(setting.flag + value, setting.about + preset));
   }
   return command;

@@ -10,8 +10,15 @@ export function jsonSchema(): object {
     override: ({ zodSchema, jsonSchema: made }) => {
       const declaration = settingOf(zodSchema);
       if (declaration === undefined) return;
+      if (declaration.kind.json !== undefined) {
+        for (const key of Object.keys(made)) delete (made as Record<string, unknown>)[key];
+        Object.assign(made, declaration.kind.json);
+      }
       made.description = declaration.about;
-      if (declaration.default !== undefined) made.default = declaration.default as never;
+      if (declaration.default !== undefined)
+        made.default = (
+          declaration.kind.written === undefined ? declaration.default : declaration.kind.written(declaration.default)
+        ) as never;
     },
   });
   return { ...schema, title: "Configuration of penstock gateway" };

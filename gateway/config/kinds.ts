@@ -5,6 +5,10 @@ export interface Kind<Value> {
   readonly schema: z.ZodType<Value>;
   /** Completes "write …". */
   readonly expects: string;
+  /** JSON Schema of what a file may have, where it is more than the schema shows. */
+  readonly json?: object;
+  /** How pages and messages write a value that is no plain one. */
+  readonly written?: (value: unknown) => string;
 }
 
 export function text(expects: string, shape: RegExp = /\S/): Kind<string> {
@@ -38,6 +42,31 @@ export function positive(max: number): Kind<number> {
   return { schema: z.preprocess(readNumber, z.number().positive().max(max)), expects: `a number above 0, at most ${max}` };
 }
 
+export interface WorkerCounts {
+  readonly min: number | "auto";
+  readonly max: number | "auto";
+}
+
+/** How many workers: `auto`, a number, or both ends of a range, in a file as `{min, max}`, as text as `2-8`. */
+export function workerCounts(most: number): Kind<WorkerCounts> {
+  const end = z.union([z.literal("auto"), z.int().min(1).max(most)]);
+  const range = z
+    .strictObject({ min: end.default(1), max: end.default("auto") })
+    .refine(({ min, max }) => min === "auto" || max === "auto" || min <= max);
+  return {
+    schema: z.preprocess(readWorkers, range) as unknown as z.ZodType<WorkerCounts>,
+    expects: `auto, a whole number from 1 to ${most}, or a range such as 2-8, in a file {min: 2, max: 8}`,
+    json: {
+      oneOf: [
+        { type: "integer", minimum: 1, maximum: most },
+        { type: "string", pattern: "^(auto|(auto|\\d+)-(auto|\\d+))$" },
+        { type: "object", properties: { min: jsonEnd(most), max: jsonEnd(most) }, additionalProperties: false },
+      ],
+    },
+    written: (value) => writtenWorkers(value as WorkerCounts),
+  };
+}
+
 /** Bytes, as a number or a quantity in Kubernetes' spelling (`4Mi`, `64k`, `1.5Gi`). */
 export function bytes(min: number): Kind<number> {
   return {
@@ -63,6 +92,22 @@ export function list(expects: string, shape: RegExp = /\S/): Kind<string[]> {
 function readNumber(value: unknown): unknown {
   if (typeof value !== "string" || !/^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i.test(value)) return value;
   return Number(value);
+}
+
+/** `2`, `auto`, `2-8`. */
+export function writtenWorkers({ min, max }: WorkerCounts): string {
+  return min === max ? String(min) : `${min}-${max}`;
+}
+
+function jsonEnd(most: number): object {
+  return { oneOf: [{ const: "auto" }, { type: "integer", minimum: 1, maximum: most }] };
+}
+
+function readWorkers(value: unknown): unknown {
+  const single = readNumber(value);
+  if (typeof single === "number" || single === "auto") return { min: single, max: single };
+  const match = typeof value === "string" ? /^\s*(auto|\d+)\s*-\s*(auto|\d+)\s*$/.exec(value) : null;
+  return match === null ? value : { min: readNumber(match[1]), max: readNumber(match[2]) };
 }
 
 const QUANTITY = /^\s*(\d+(?:\.\d+)?)\s*(Ki|Mi|Gi|Ti|k|M|G|T)?B?\s*$/;

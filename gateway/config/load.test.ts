@@ -51,6 +51,20 @@ describe("where a value comes from", () => {
     expect(sources.has("streaming.maxSubscribersPerStream")).toBe(false);
   });
 
+  it("workers are a number, auto or a range, as text and in a file", () => {
+    const workers = (text: string): unknown => load({ flags: { workers: text } }).config.workers;
+    expect(load({}).config.workers).toEqual({ min: 1, max: 1 });
+    expect(workers("3")).toEqual({ min: 3, max: 3 });
+    expect(workers("auto")).toEqual({ min: "auto", max: "auto" });
+    expect(workers("2-8")).toEqual({ min: 2, max: 8 });
+    expect(workers("1-auto")).toEqual({ min: 1, max: "auto" });
+    expect(load({ yaml: "workers: {min: 2, max: 8}" }).config.workers).toEqual({ min: 2, max: 8 });
+    expect(load({ yaml: "workers: {max: 8}" }).config.workers).toEqual({ min: 1, max: 8 });
+    expect(load({ yaml: "workers: auto" }).config.workers).toEqual({ min: "auto", max: "auto" });
+    expect(load({ env: { PENSTOCK_WORKERS: "4" } }).config.workers).toEqual({ min: 4, max: 4 });
+    expect(load({ flags: { broker: "memory", workers: "auto" } }).config.workers).toEqual({ min: "auto", max: "auto" });
+  });
+
   it("our variable wins over ZenML's streams prefix, and that over its Redis prefix", () => {
     const own = { PENSTOCK_REDIS_MAX_STREAM_LENGTH: "1" };
     const streams = { ZENML_REDIS_STREAMS_BROKER_MAX_STREAM_LENGTH: "2" };
@@ -233,10 +247,17 @@ describe("what is refused", () => {
       /^workers \(from --workers\) is 2, but the memory broker lives in one process; write 1, or choose the broker redis$/,
     ],
     [
-      "two workers",
-      { flags: { workers: "2" } },
-      /^workers \(from --workers\) is 2, but this version runs one worker; write 1, and scale by replicas$/,
+      "a range of workers on memory",
+      { flags: { broker: "memory" }, yaml: "workers: {max: 4}" },
+      /^workers \(from .*gateway\.yaml\) is 1-4, but the memory broker lives in one process; write 1, or choose the broker redis$/,
     ],
+    [
+      "a range of workers the wrong way round",
+      { yaml: "workers: {min: 4, max: 2}" },
+      /^workers \(from .*gateway\.yaml\) is .*; write auto, a whole number from 1 to 1024, or a range such as 2-8, in a file {min: 2, max: 8}$/,
+    ],
+    ["no workers", { flags: { workers: "0" } }, /^workers \(from --workers\) is "0"; write auto, a whole number from 1 to 1024/],
+    ["many workers", { flags: { workers: "many" } }, /^workers \(from --workers\) is "many"; write auto, a whole number/],
     [
       "no authentication where others come",
       { flags: { host: "0.0.0.0" } },

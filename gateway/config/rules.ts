@@ -1,5 +1,6 @@
 /** What no setting can say alone: settings that need or exclude each other. */
 import type { GatewayConfig } from "../config.ts";
+import { writtenWorkers } from "./kinds.ts";
 import { didYouMean } from "./nearest.ts";
 import { quoted } from "./quoted.ts";
 
@@ -20,12 +21,9 @@ export function isModulePath(broker: string): boolean {
 
 function* brokerRules(config: GatewayConfig, named: (setting: string) => string): Generator<string> {
   const { broker, workers } = config;
-  if (workers !== 1) {
-    const [why, way] =
-      broker === "memory"
-        ? ["the memory broker lives in one process", "write 1, or choose the broker redis"]
-        : ["this version runs one worker", "write 1, and scale by replicas"];
-    yield `${named("workers")} is ${workers}, but ${why}; ${way}`;
+  // `auto` is 1 there.
+  if (broker === "memory" && ((workers.min !== "auto" && workers.min > 1) || (workers.max !== "auto" && workers.max > 1))) {
+    yield `${named("workers")} is ${writtenWorkers(workers)}, but the memory broker lives in one process; write 1, or choose the broker redis`;
   }
   if (broker !== null && broker !== "memory" && broker !== "redis" && !isModulePath(broker)) {
     const meant = didYouMean(broker, ["memory", "redis"]);

@@ -34,6 +34,8 @@ export interface Setting {
   readonly expects: string;
   readonly about: string;
   readonly default: unknown;
+  /** A value as a person writes it. */
+  readonly written: (value: unknown) => string;
   readonly required: boolean;
   readonly secret: boolean;
   readonly boolean: boolean;
@@ -79,6 +81,7 @@ function place(declaration: Declaration<unknown>, path: readonly string[]): Sett
     expects: declaration.kind.expects,
     about: declaration.about,
     default: declaration.default,
+    written: declaration.kind.written ?? String,
     required: declaration.default === undefined,
     secret: declaration.secret ?? false,
     boolean: declaration.kind.expects === "true or false",

@@ -3,11 +3,18 @@ import { RequestError } from "../errors.ts";
 
 /** The bytes that all bodies of a worker may hold together, in one direction. */
 export class ByteBudget {
-  readonly #limit: number;
+  readonly #fullBytes: number;
+  #limit: number;
   #used = 0;
 
   constructor(limitBytes: number) {
+    this.#fullBytes = limitBytes;
     this.#limit = limitBytes;
+  }
+
+  /** Less from now on, null for all that there was: what is held stays. */
+  holdBackTo(bytes: number | null): void {
+    this.#limit = Math.min(this.#fullBytes, bytes ?? this.#fullBytes);
   }
 
   /** False when so many more do not fit. */

@@ -106,7 +106,8 @@ test("accepting can pause and go on; after the drain has begun it does not come 
 test("a worker takes no more connections than it has descriptors for", () => {
   expect(affordableConnections(18_000, null)).toBe(18_000);
   expect(affordableConnections(18_000, 1_048_576)).toBe(18_000);
-  expect(affordableConnections(18_000, 1_024)).toBe(824);
+  expect(affordableConnections(18_000, 20_000)).toBe(18_000);
+  expect(affordableConnections(18_000, 1_024)).toBe(512);
   expect(affordableConnections(18_000, 100)).toBe(50);
   expect(openFilesLimit("/nowhere")).toBeNull();
 });

@@ -1,9 +1,8 @@
 /** The listening socket: opened on a port that is known to be free, closed while the worker is full, opened again. */
-import { lookup } from "node:dns/promises";
-import { type AddressInfo, createServer } from "node:net";
 import type { BrokerLog } from "../broker/broker.ts";
 import { ListenError } from "../errors.ts";
 import { closeListenSocket, type EngineApp, type us_listen_socket } from "./engine.ts";
+import { addressOf, freePort } from "./free-port.ts";
 
 /** LIBUS_LISTEN_EXCLUSIVE_PORT: nobody else may listen on the port beside us. */
 const EXCLUSIVE_PORT = 1;
@@ -42,13 +41,10 @@ export class Listener {
 
   /** Resolves with the port, the one that was found for 0. Rejects with ListenError. */
   async listen(host: string, port: number): Promise<number> {
-    const { address } = await lookup(host).catch((error: NodeJS.ErrnoException) => {
-      throw new ListenError("--host", host, port, error);
-    });
-    this.#address = address;
+    this.#address = await addressOf(host, port);
     // The engine would share a port with a stranger and not say a word. And for port 0 it leaves SO_REUSEADDR off, so that the socket
     // could not be opened again while connections are left: a free port is found here.
-    this.#port = port !== 0 && this.#options.sharePort ? port : await probe(host, address, port);
+    this.#port = port !== 0 && this.#options.sharePort ? port : await freePort(host, port);
     if (!this.#open()) throw new ListenError("--port", host, port, Object.assign(new Error("refused"), { code: "EADDRINUSE" }));
     return this.#port;
   }
@@ -118,17 +114,3 @@ export class Listener {
 }
 
 type Took = (socket: us_listen_socket | false) => void;
-
-/** Binds and lets go. Resolves with the port. Rejects with ListenError. */
-function probe(host: string, address: string, port: number): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once("error", (error: NodeJS.ErrnoException) => {
-      reject(new ListenError(error.code === "EADDRNOTAVAIL" ? "--host" : "--port", host, port, error));
-    });
-    server.listen({ host: address, port, exclusive: true }, () => {
-      const bound = server.address() as AddressInfo;
-      server.close(() => resolve(bound.port));
-    });
-  });
-}

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 
 /** For Redis, log files, the admin port, and connections that the kernel has accepted while we close. */
-const RESERVED_DESCRIPTORS = 200;
+const RESERVED_DESCRIPTORS = 2_000;
 
 /** The process's limit of open files as /proc tells it; null where it does not (macOS) or there is none. */
 export function openFilesLimit(limits = "/proc/self/limits"): number | null {

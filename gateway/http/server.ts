@@ -63,6 +63,10 @@ export interface HttpServer {
   resumeAccepting(): void;
   /** Takes no new connections any more, and lets every answer close its connection. */
   startDraining(): void;
+  /** True: bodies and long answers get room for one at a time. False: what is set. */
+  holdBackBodies(on: boolean): void;
+  /** Connections of any kind that this process can hold. */
+  readonly maxConnections: number;
   /** Connections of any kind, idle ones included. */
   readonly connections: number;
   /** Requests that are still to be answered, open streams not counted. */
@@ -73,6 +77,8 @@ export interface HttpServer {
 
 const DEFAULT_BODY_BUDGET_BYTES = 256 * 1024 * 1024;
 const DEFAULT_ANSWER_BUDGET_BYTES = 128 * 1024 * 1024;
+/** Room for one body of the largest size, with the block that it grows by. */
+const HELD_BACK_BYTES = MAX_BODY_BYTES + 1024 * 1024;
 /** Seconds for a head to come. */
 const IDLE_SECONDS = 12;
 
@@ -150,6 +156,10 @@ export function createHttpServer(deps: HttpDeps): HttpServer {
       draining = true;
       listener.close();
     },
+    holdBackBodies(on) {
+      for (const each of [budget, answerBudget]) each.holdBackTo(on ? HELD_BACK_BYTES : null);
+    },
+    maxConnections,
     get connections() {
       return listener.connections;
     },

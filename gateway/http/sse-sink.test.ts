@@ -262,4 +262,15 @@ describe("the end of a stream", () => {
     await waitFor("the connection is given up", () => gateway.server.connections < connections);
     client.socket.destroy();
   });
+
+  test("law 9: and sooner where its owner cannot wait so long", async () => {
+    const patient = await startTestServer({ settings: { stallSeconds: 60 } });
+    const client = new PausedClient(patient.port);
+    const stream = await patient.streams.stream(0);
+    fill(stream);
+    stream.sink.end(Buffer.from("event: end\ndata: {}\n\n"), 50);
+    await waitFor("the connection is given up", () => patient.server.connections === 0);
+    client.socket.destroy();
+    await patient.close();
+  });
 });

@@ -65,12 +65,12 @@ export class SseSink implements Sink {
     return !this.#full;
   }
 
-  end(last: Uint8Array | null): void {
+  end(last: Uint8Array | null, stallMs: number = this.#context.stallMs): void {
     const res = this.#res;
     if (res === null || this.#farewell !== null) return;
     if (this.#full) {
       // Ended now, the engine would time the drain by its own clock, and that is short for a reader that reads slowly.
-      this.#farewell = { last, timer: this.#stallTimer() };
+      this.#farewell = { last, timer: setTimeout(() => this.abort(), stallMs) };
       return;
     }
     this.#endNow(res, last);
@@ -124,10 +124,6 @@ export class SseSink implements Sink {
     if (this.#farewell !== null) this.#endNow(res, this.#farewell.last);
     else this.#subscription?.drained();
     return true;
-  }
-
-  #stallTimer(): NodeJS.Timeout {
-    return setTimeout(() => this.abort(), this.#context.stallMs);
   }
 
   #release(): void {

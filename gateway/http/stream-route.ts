@@ -2,7 +2,7 @@
 import { PenstockError, RequestError } from "../errors.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { openingLines } from "../stream/frame.ts";
-import type { Streams } from "../worker/streams.ts";
+import type { OpenRequest, Slot, Streams } from "../worker/streams.ts";
 import { accepts } from "./accept.ts";
 import type { Header } from "./answer.ts";
 import type { Cors } from "./cors.ts";
@@ -10,6 +10,8 @@ import { filterOf, parseQuery, positionOf, tailOf } from "./query.ts";
 import { fieldOf } from "./request-head.ts";
 import type { RunCall } from "./run-call.ts";
 import { type SinkContext, SseSink } from "./sse-sink.ts";
+
+type Wish = Pick<OpenRequest, "position" | "tail" | "filter">;
 
 export interface StreamServices {
   readonly streams: Streams;
@@ -19,7 +21,8 @@ export interface StreamServices {
 }
 
 /** Throws RequestError 406, 400 or 503. HEAD gets the head alone, and makes no subscriber. */
-export function openStream({ exchange, runId, identity }: RunCall, services: StreamServices): void {
+export function openStream(call: RunCall, services: StreamServices): void | Promise<void> {
+  const { exchange, runId } = call;
   const { head } = exchange;
   if (!accepts(fieldOf(head, "accept"), "text/event-stream"))
     throw new RequestError("PENSTOCK_NOT_ACCEPTABLE", 406, "This resource is text/event-stream, which Accept refuses.");
@@ -31,7 +34,15 @@ export function openStream({ exchange, runId, identity }: RunCall, services: Str
     exchange.answer({ status: 200, headers: STREAM_HEADERS, body: null });
     return;
   }
+  // A page that reconnects asks with the same URL: where it stopped counts more than where it once began.
+  const wish = { position, tail: position === null ? tail : null, filter };
   const slot = services.streams.claim(runId);
+  if (slot instanceof Promise) return slot.then((granted) => begin(call, granted, wish, services));
+  begin(call, slot, wish, services);
+}
+
+function begin({ exchange, identity }: RunCall, slot: Slot, wish: Wish, services: StreamServices): void {
+  const { head } = exchange;
   const res = exchange.takeOver();
   if (res === null) {
     slot.release();
@@ -39,10 +50,8 @@ export function openStream({ exchange, runId, identity }: RunCall, services: Str
   }
   const sink = new SseSink(res, services.sinks);
   sink.begin(headersOf(fieldOf(head, "origin"), services), openingLines(1_000 + Math.floor(Math.random() * 1_000)));
-  // A page that reconnects asks with the same URL: where it stopped counts more than where it once began.
-  const begin = position === null ? tail : null;
   try {
-    sink.attach(slot.open({ position, tail: begin, filter, expiresAt: identity.expiresAt, sink }));
+    sink.attach(slot.open({ ...wish, expiresAt: identity.expiresAt, sink }));
   } catch (error) {
     sink.abort();
     throw error;

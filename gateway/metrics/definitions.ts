@@ -1,5 +1,6 @@
 /** Every metric of the gateway, once. Label values are listed, so that each series exists from the start at 0 (docs/metrics.md is made from this). */
 import { GAP_REASONS } from "../../protocol/wire.ts";
+import { SIGNALS, STEPS } from "../overload/ladder.ts";
 import { CLOSE_REASONS } from "../stream/sink.ts";
 
 export interface MetricDefinition {
@@ -8,15 +9,21 @@ export interface MetricDefinition {
   /** At most one label, with all its values. */
   readonly label?: { readonly name: string; readonly values: readonly string[] };
   readonly buckets?: readonly number[];
+  /**
+   * What becomes of a gauge of several workers: their sum, their largest, or a series for each with the label `worker`. Default: the sum.
+   * Counters and histograms are added up.
+   */
+  readonly merged?: "max" | "each";
 }
 
 /** A gateway that drains refuses none: it serves, and ends what it serves soon. */
-const REJECT_REASONS = ["capacity", "subscribers", "unauthorized", "bad_request", "not_acceptable"] as const;
+const REJECT_REASONS = ["capacity", "overload", "subscribers", "unauthorized", "bad_request", "not_acceptable"] as const;
 
 const LAG_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export const METRICS = {
   penstock_connections: { type: "gauge", help: "Event streams open now." },
+  penstock_worker_connections: { type: "gauge", help: "Event streams open now, by worker.", merged: "each" },
   penstock_connections_opened_total: { type: "counter", help: "Event streams opened." },
   penstock_connections_closed_total: {
     type: "counter",
@@ -94,7 +101,32 @@ export const METRICS = {
     help: "1 for the way in which runs are read now.",
     label: { name: "mode", values: ["tracking", "blocking", "polling"] },
   },
-  penstock_draining: { type: "gauge", help: "1 while the gateway lets go of its streams." },
+  penstock_overload_level: {
+    type: "gauge",
+    help: `Highest step that is taken against overload, by worker: 0 none, ${STEPS.map((step, index) => `${index + 1} ${step}`).join(", ")}.`,
+    merged: "each",
+  },
+  penstock_overload_steps_total: {
+    type: "counter",
+    help: "Steps taken against overload.",
+    label: { name: "step", values: STEPS },
+  },
+  penstock_overload_pressure: {
+    type: "gauge",
+    help: "How much is used of the memory, of the lag that the event loop may have, and of the connections, by worker: 1 is all.",
+    label: { name: "signal", values: SIGNALS },
+    merged: "each",
+  },
+  penstock_draining: { type: "gauge", help: "1 while the gateway lets go of its streams.", merged: "max" },
+  penstock_workers: { type: "gauge", help: "Workers that serve and answer." },
+  penstock_worker_restarts_total: {
+    type: "counter",
+    help: "Workers that ended by themselves, or were ended because they were stuck.",
+  },
+  penstock_claims_unanswered_total: {
+    type: "counter",
+    help: "Readers that were taken without asking the other workers, because the supervisor did not answer in time.",
+  },
 } as const satisfies Record<string, MetricDefinition>;
 
 export type MetricName = keyof typeof METRICS;

@@ -38,12 +38,16 @@ export interface Metrics {
   observe(name: HistogramName, value: number): void;
   /** The present value of a counter or gauge. */
   value<Name extends CounterName | GaugeName>(name: Name, ...rest: ReadArguments<Name>): number;
-  snapshot(): Promise<MetricsSnapshot>;
+  /** `own`: without Node's own metrics, whose collection costs more the more connections there are. */
+  snapshot(part?: SnapshotPart): Promise<MetricsSnapshot>;
 }
+
+export type SnapshotPart = "all" | "own";
 
 /** `processMetrics` adds Node's own: heap, event loop lag, CPU, descriptors, garbage collection. */
 export function createMetrics(options: { readonly processMetrics?: boolean } = {}): Metrics {
   const registry = new Registry();
+  const processRegistry = new Registry();
   const plain: Record<string, number> = {};
   const labelled: Record<string, Record<string, number>> = {};
   const histograms: Record<string, Histogram> = {};
@@ -62,7 +66,7 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
     else labelled[name] = Object.fromEntries(definition.label.values.map((value) => [value, 0]));
     register(registry, name, definition, plain, labelled[name]);
   }
-  if (options.processMetrics ?? true) collectDefaultMetrics({ register: registry });
+  if (options.processMetrics ?? true) collectDefaultMetrics({ register: processRegistry });
 
   // The signatures of `Metrics` tie each label to its metric, which holds for callers; inside, names and labels are strings.
   const metrics: Loose = {
@@ -80,7 +84,10 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
     value(name: string, labelValue?: string): number {
       return labelValue === undefined ? plain[name]! : labelled[name]![labelValue]!;
     },
-    snapshot: () => registry.getMetricsAsJSON(),
+    async snapshot(part = "all"): Promise<MetricsSnapshot> {
+      const own = await registry.getMetricsAsJSON();
+      return part === "own" ? own : [...own, ...(await processRegistry.getMetricsAsJSON())];
+    },
   };
   return metrics as Metrics;
 }
@@ -90,7 +97,7 @@ interface Loose {
   set(name: string, value: number, labelValue?: string): void;
   observe(name: string, value: number): void;
   value(name: string, labelValue?: string): number;
-  snapshot(): Promise<MetricsSnapshot>;
+  snapshot(part?: SnapshotPart): Promise<MetricsSnapshot>;
 }
 
 function register(
@@ -113,5 +120,5 @@ function register(
     },
   };
   if (definition.type === "counter") new Counter(configuration);
-  else new Gauge({ ...configuration, aggregator: name === "penstock_draining" ? "max" : "sum" });
+  else new Gauge({ ...configuration, aggregator: definition.merged === "max" ? "max" : "sum" });
 }

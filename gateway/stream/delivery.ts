@@ -7,6 +7,7 @@ import { END, GAP, type LogEntry } from "./log-entry.ts";
 import { end, send, sendCursor } from "./outlet.ts";
 import { advanceInHistory, STOPPED } from "./replay.ts";
 import { BEGINNING } from "./ring.ts";
+import { isLate } from "./ring-gaps.ts";
 import { CLOSED, HAD_BY_PAGE, HISTORY, LIVE, NOT_WANTED, type Subscriber, WAS_GONE } from "./subscriber.ts";
 import { release } from "./tending.ts";
 
@@ -161,10 +162,13 @@ function fellOff(subscriber: Subscriber, now: number): void {
   const { ring, settings } = subscriber.run;
   // Where it stood behind a rollback means nothing behind the next one.
   if (subscriber.place < ring.epoch) subscriber.position = null;
-  const unheard = ring.gaps?.unheardBehind(subscriber.place, subscriber.lastId !== null) ?? null;
+  // The broker is not asked of what lies before its last id; and without one, it cannot say what is missing behind it.
+  const from = Math.max(subscriber.place, subscriber.leftAt);
+  const unheard = ring.gaps?.between(from, ring.next, subscriber.lastId === null ? () => true : isLate) ?? null;
   if (unheard !== null) {
     subscriber.pendingGap = unheard;
     subscriber.goBack(placeToAskFrom(subscriber));
+    subscriber.leftAt = ring.next;
     return;
   }
   if (settings.slowConsumer === "disconnect") {

@@ -1,9 +1,9 @@
 /** When a run's readers are to be served: at once on a quiet run, else together, when enough has gathered or has waited long enough. */
 import { BATCH_BYTES } from "./batch.ts";
-import { CURSOR_INTERVAL_MS } from "./run-host.ts";
+import { CURSOR_INTERVAL_MS, type RunSettings } from "./run-host.ts";
 
 export class FlushClock {
-  readonly #coalesceMs: number;
+  readonly #pace: Pick<RunSettings, "coalesceMs">;
   /** When the flush is due that has been asked for and not begun. */
   #plannedAt: number | null = null;
   #lastAt: number | null = null;
@@ -13,8 +13,8 @@ export class FlushClock {
   #flushedThrough = 0;
   #cursorsAt: number | null = null;
 
-  constructor(coalesceMs: number) {
-    this.#coalesceMs = coalesceMs;
+  constructor(pace: Pick<RunSettings, "coalesceMs">) {
+    this.#pace = pace;
   }
 
   /** Entries have come. */
@@ -33,8 +33,9 @@ export class FlushClock {
     let at = this.#cursorsAt ?? Number.POSITIVE_INFINITY;
     if (ringNext !== this.#flushedThrough) {
       const last = this.#lastAt;
-      if (last === null || now - last >= this.#coalesceMs || this.#unsentBytes >= BATCH_BYTES) at = now;
-      else at = Math.min(at, Math.max(this.#unsentSince, last) + this.#coalesceMs);
+      const { coalesceMs } = this.#pace;
+      if (last === null || now - last >= coalesceMs || this.#unsentBytes >= BATCH_BYTES) at = now;
+      else at = Math.min(at, Math.max(this.#unsentSince, last) + coalesceMs);
     }
     if (endDueAt !== null) at = Math.min(at, Math.max(now, endDueAt));
     if (at === Number.POSITIVE_INFINITY || (this.#plannedAt !== null && at >= this.#plannedAt)) return null;

@@ -26,7 +26,7 @@ export class HistoryReads {
       return;
     }
     subscriber.awaiting = true;
-    const read = this.#reads.find((other) => this.#isSame(other.position, position));
+    const read = this.#reads.find((other) => !other.isOld && this.#isSame(other.position, position));
     if (read === undefined) this.#ask(position, [subscriber]);
     else read.late.push(subscriber);
   }
@@ -41,7 +41,8 @@ export class HistoryReads {
     const read = this.#take(position);
     const page = new Page(position, history, read.asked);
     if (page.end !== null) this.#handedOut.add(page.end);
-    this.#cache.add(page, now);
+    if (page.gap?.reason === "rollback") this.forget();
+    else if (!read.isOld) this.#cache.add(page, now);
     heed(page);
     // That a position is newer than the stream, or that there is none, must be the answer to a question asked after the request came.
     const asksAgain = page.gap !== null && (page.gap.reason === "rollback" || page.next === 0);
@@ -59,9 +60,11 @@ export class HistoryReads {
     for (const subscriber of [...read.waiting, ...read.late]) subscriber.awaiting = false;
   }
 
-  /** What was read before a rollback says nothing any more. */
+  /** What was read before a rollback says nothing any more to who comes now, and what is being read may say as little. */
   forget(): void {
     this.#cache.clear();
+    // Of two answers without a position, nobody could say which question each belongs to.
+    for (const read of this.#reads) read.isOld = read.position !== null;
   }
 
   /** Forgets pages read a while ago; true while some are kept. */
@@ -76,7 +79,7 @@ export class HistoryReads {
   #ask(position: Position | null, waiting: Subscriber[]): void {
     const { ring, end, host } = this.#run;
     const asked = { ringNext: ring.next, ringEpoch: ring.epoch, endId: end.id };
-    this.#reads.push({ position, asked, waiting, late: [] });
+    this.#reads.push({ position, asked, waiting, late: [], isOld: false });
     host.readPage(this.#run, position, this.#pageEntries());
   }
 
@@ -104,6 +107,8 @@ interface PageRead {
   readonly asked: Asked;
   readonly waiting: Subscriber[];
   readonly late: Subscriber[];
+  /** Asked before a rollback was known. */
+  isOld: boolean;
 }
 
 const PAGE_BYTES = 1024 * 1024;

@@ -46,11 +46,11 @@ export function sendCursor(subscriber: Subscriber, now: number): void {
   write(subscriber, takeOwedCursor(subscriber)!, now);
 }
 
-/** Ends the body cleanly behind a last frame, and takes the subscriber off its run. */
-export function end(subscriber: Subscriber, last: Uint8Array, reason: CloseReason): void {
+/** Ends the body cleanly behind a last frame, as `Sink.end` says, and takes the subscriber off its run. */
+export function end(subscriber: Subscriber, last: Uint8Array, reason: CloseReason, stallMs?: number): void {
   // Behind the true end of a run nobody comes back.
   const cursor = reason === "end" ? null : takeOwedCursor(subscriber);
-  subscriber.sink.end(cursor === null ? last : Buffer.concat([cursor, last]));
+  subscriber.sink.end(cursor === null ? last : Buffer.concat([cursor, last]), stallMs);
   subscriber.run.remove(subscriber, reason);
 }
 

@@ -23,6 +23,7 @@ export class Page implements Stretch {
   readonly atHead: boolean;
   readonly newest: EventId | null;
   readonly endedId: EventId | null;
+  readonly #isMarkUnknown: boolean;
   /** Behind this id the entries are without holes. */
   readonly #deletedUpTo: EventId;
   readonly next: number;
@@ -40,6 +41,7 @@ export class Page implements Stretch {
     this.atHead = history.atHead;
     this.newest = history.newest;
     this.endedId = history.endedId;
+    this.#isMarkUnknown = history.isMarkUnknown === true;
     this.#deletedUpTo = history.deletedUpTo ?? ZERO_ID;
     this.next = this.entries.length;
     this.ringNext = asked.ringNext;
@@ -77,10 +79,10 @@ export class Page implements Stretch {
     return low + 1 < this.entries.length && this.entries[low]!.id === id ? low + 1 : null;
   }
 
-  /** True when the run had ended there by the time that the broker answered. */
+  /** True when the run had ended there by the time that the broker answered, or, without its mark, when nothing speaks against it. */
   tellsOfEnd(endId: EventId): boolean {
     if (this.newest !== null && isBeyond(this.newest, endId)) return false;
-    return this.endedId === endId || (this.newest !== null && compareEventIds(this.newest, endId) >= 0);
+    return this.#isMarkUnknown || this.endedId === endId || (this.newest !== null && compareEventIds(this.newest, endId) >= 0);
   }
 }
 
@@ -89,8 +91,8 @@ export class PageCache {
   #pages: { page: Page; readAt: number }[] = [];
 
   add(page: Page, now: number): void {
-    // A rollback and an empty stream are facts of one moment; who comes later asks again. What was trimmed stays trimmed.
-    if (page.gap?.reason === "rollback" || page.next === 0) return;
+    // That nothing is there is a fact of one moment; who comes later asks again. What was trimmed stays trimmed.
+    if (page.next === 0) return;
     this.expire(now);
     if (this.#pages.length === MAX_PAGES) this.#pages.shift();
     this.#pages.push({ page, readAt: now });

@@ -1,10 +1,10 @@
 /** Feeds a subscriber from pages of history, and finds the seam behind which the ring goes on. */
 import { compareEventIds, ZERO_ID } from "../../protocol/event-id.ts";
 import type { Position } from "../broker/broker.ts";
-import { meetPageGap } from "./gaps.ts";
+import { gapBefore, hearWhatWasFoundMeanwhile, meetPageGap } from "./gaps.ts";
 import { send } from "./outlet.ts";
 import type { Page } from "./page.ts";
-import { HAD_BY_PAGE, HISTORY, NOT_WANTED, type Subscriber, WAS_GONE } from "./subscriber.ts";
+import { HAD_BY_PAGE, HISTORY, LIVE, NOT_WANTED, type Subscriber, WAS_GONE } from "./subscriber.ts";
 
 /** What an advance returns that cannot go on; else it is the number of its writes. */
 export const STOPPED = -1;
@@ -17,6 +17,7 @@ export function advanceInHistory(subscriber: Subscriber, now: number): number {
   }
   if (subscriber.place >= page.next) {
     leavePage(subscriber, page);
+    if (subscriber.state === LIVE) hearWhatWasFoundMeanwhile(subscriber);
     return 0;
   }
   const batch = page.batches.get(page, subscriber.place, subscriber.filter);
@@ -31,8 +32,8 @@ export function enterPage(subscriber: Subscriber, page: Page, index: number): bo
   if (subscriber.state !== HISTORY || subscriber.blocked) return false;
   subscriber.page = page;
   subscriber.place = index;
-  const gap = index === 0 ? page.gap : null;
-  if (gap !== null) meetPageGap(subscriber, page);
+  const gap = index === 0 ? gapBefore(subscriber, page) : null;
+  if (gap !== null) meetPageGap(subscriber, gap, page.newest);
   // Of a mere time a page says nothing, but in its midst every place is an entry.
   else if (index > 0 || page.position?.exact === true) subscriber.lastIdIsReal = true;
   if (subscriber.resuming) {
@@ -63,11 +64,12 @@ function leavePage(subscriber: Subscriber, page: Page): void {
     // The broker has answered ahead of the ring: what that gets next may be known already.
     subscriber.goLive(ring.next);
     subscriber.skip(id, exact ? HAD_BY_PAGE : NOT_WANTED);
-  } else if (nothingBehind && ringHasAllSince && ring.skipThrough(page.ringNext, id) === page.ringNext) {
+  } else if (nothingBehind && ringHasAllSince && ring.goesOnBehind(id, page.ringNext)) {
     // Nothing lay behind this place, and all that came into the ring since the question does.
     subscriber.goLive(page.ringNext);
   } else {
-    // What came since and lies before this place may be of another history: after a failover only the broker can say.
+    // What came since and lies before this place may be of another history: after a failover only the broker can say. Nor can the ring
+    // say how much of what a gap spans lies behind this place.
     subscriber.goBack(page.end);
   }
 }

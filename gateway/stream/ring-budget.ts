@@ -3,12 +3,15 @@ import type { Run } from "./run.ts";
 
 export class RingBudget {
   bytes = 0;
-  readonly #maxBytes: number;
+  /** `#fullBytes`, or less while memory is short. */
+  #maxBytes: number;
+  readonly #fullBytes: number;
   /** Runs whose rings hold something, least lately grown first. */
   readonly #order = new Set<Run>();
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
+    this.#fullBytes = maxBytes;
   }
 
   /** A run's ring has grown or shrunk by `bytes`. */
@@ -21,6 +24,16 @@ export class RingBudget {
 
   remove(run: Run): void {
     if (this.#order.delete(run)) this.bytes -= run.ring.bytes;
+  }
+
+  /** Memory is short: no more than half of what is held now, but not so little that readers could not live on it. */
+  squeeze(): void {
+    this.#maxBytes = Math.max(this.#fullBytes * LEAST_SHARE, Math.min(this.#maxBytes, this.bytes) / 2);
+    this.shrinkTo(this.#maxBytes);
+  }
+
+  relax(): void {
+    this.#maxBytes = this.#fullBytes;
   }
 
   /** Empties rings, coldest first, until at most `maxBytes` are held. */
@@ -37,3 +50,4 @@ export class RingBudget {
 
 /** Shrinking a little further than asked spares the next events the same work. */
 const AFTER_SHRINKING = 0.95;
+const LEAST_SHARE = 1 / 8;

@@ -25,13 +25,10 @@ export class RingGaps {
     if (offset >= epoch - 1 && compareEventIds(spansTo(entry), this.#holesUpTo) > 0) this.#holesUpTo = spansTo(entry);
   }
 
-  /**
-   * What a reader that leaves the ring at `offset` would not hear of from the broker, as one gap; null when there is nothing. That is
-   * what was found late, for it may span what lies before the reader's last id; and all gaps, if it has no id to ask with.
-   */
-  unheardBehind(offset: number, hasId: boolean): Gap | null {
+  /** The gaps between two offsets, evicted ones as well, that a reader is still to hear of, as one; null when there are none. */
+  between(from: number, to: number, concerns: (gap: LogEntry) => boolean): Gap | null {
     const unheard = this.#last
-      .filter((gap) => gap.offset >= offset && (!hasId || isLate(gap.entry)))
+      .filter(({ offset, entry }) => offset >= from && offset < to && concerns(entry))
       .map(({ entry }) => entry.gap!);
     const [first, last] = [unheard[0], unheard.at(-1)];
     if (first === undefined || last === undefined || first === last) return first ?? null;

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { compareEventIds } from "../../protocol/event-id.ts";
 import { EVENT, gapEntry, LogEntry } from "./log-entry.ts";
 import { BEGINNING, Ring } from "./ring.ts";
+import { isLate } from "./ring-gaps.ts";
 
 function entry(id: string, bytes = 10): LogEntry {
   return new LogEntry(EVENT, id, Buffer.alloc(bytes), "token", null, null, null, null);
@@ -89,9 +90,10 @@ describe("the ring", () => {
     ring.push(entry("1000-6"));
     ring.push(late(5, 6));
     for (let n = 7; n < 12; n++) ring.push(entry(`1000-${n}`));
-    expect(ring.gaps!.unheardBehind(5, true)).toMatchObject({ from: "1000-1", to: "1000-6" });
-    expect(ring.gaps!.unheardBehind(6, true)).toMatchObject({ from: "1000-5", to: "1000-6" });
-    expect(ring.gaps!.unheardBehind(8, true)).toBeNull();
+    expect(ring.gaps!.between(5, ring.next, isLate)).toMatchObject({ from: "1000-1", to: "1000-6" });
+    expect(ring.gaps!.between(6, ring.next, isLate)).toMatchObject({ from: "1000-5", to: "1000-6" });
+    expect(ring.gaps!.between(8, ring.next, isLate)).toBeNull();
+    expect(ring.gaps!.between(5, 6, isLate)).toMatchObject({ from: "1000-1", to: "1000-3" });
   });
 
   it("begins behind what was deleted from a tail", () => {

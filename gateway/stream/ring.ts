@@ -135,6 +135,13 @@ export class Ring implements Stretch {
     return place;
   }
 
+  /** True when the next entry from `offset` on, here or still to come, is one behind `id`, and no gap. */
+  goesOnBehind(id: EventId, offset: number): boolean {
+    if (offset === this.next) return true;
+    const entry = this.at(offset);
+    return entry.type !== GAP && compareEventIds(entry.id, id) > 0;
+  }
+
   /** True when `id` is where the ring stands just before `offset`. */
   reaches(offset: number, id: EventId): boolean {
     if (offset === this.first) return id === this.after;

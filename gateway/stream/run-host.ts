@@ -46,6 +46,7 @@ export interface StreamCounters {
 export interface RunSettings {
   readonly ringEvents: number;
   readonly ringBytes: number;
+  /** Longer while there is too much to do: read again each time. */
   readonly coalesceMs: number;
   readonly slowConsumer: "replay" | "gap" | "disconnect";
   /** Entries of a page of history. */

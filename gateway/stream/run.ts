@@ -50,7 +50,7 @@ export class Run implements RunObserver {
     this.settings = settings;
     this.host = host;
     this.#clock = clock;
-    this.#flushes = new FlushClock(settings.coalesceMs);
+    this.#flushes = new FlushClock(settings);
     this.ring = new Ring(settings.ringEvents, settings.ringBytes);
   }
 
@@ -104,6 +104,16 @@ export class Run implements RunObserver {
     this.#push(gapEntry(gap, ring.newest ?? "", newest));
     // An end may be among what is missing, or in what a rollback has left.
     if (end.id === null) this.#endSearch = newest === null ? EndSearch.ofMark(now) : EndSearch.before(newest, now);
+    this.#keepMark();
+    this.#plan(now);
+  }
+
+  onMark(endedId: EventId): void {
+    const now = this.#clock();
+    const { end, ring } = this;
+    end.marked = endedId;
+    // Read long after the tail: what lies between this reader's place and the end, a page has to say.
+    if (ring.newest === null || !isBeyond(ring.newest, endedId)) end.hint(endedId, this.#endDueAt(endedId, now));
     this.#keepMark();
     this.#plan(now);
   }
@@ -294,7 +304,7 @@ export class Run implements RunObserver {
     const { end } = this;
     const { newest } = this.ring;
     if (page.newest !== null) end.wentOnTo(page.newest);
-    // A page that was asked for since knows nothing of it.
+    // A page that was asked for since knows nothing of it, though it has read the mark.
     if (end.id !== null && !end.isReached && page.knownEnd === end.id && !page.tellsOfEnd(end.id)) end.dropHint();
     const inPage = page.entries.findLast((entry) => entry.type === END)?.id ?? null;
     const marked = page.endedId;

@@ -5,12 +5,26 @@ export interface Sink {
    * `Subscriber.drained`. May not be called after `end`.
    */
   write(frames: Uint8Array): boolean;
-  /** Ends the body cleanly, behind a last frame or none; what a full socket still holds goes first. */
-  end(last: Uint8Array | null): void;
+  /**
+   * Ends the body cleanly, behind a last frame or none; what a full socket still holds goes first. Cut where the client takes nothing of
+   * that for `stallMs`, `streaming.stallSeconds` unless given.
+   */
+  end(last: Uint8Array | null, stallMs?: number): void;
   /** Cuts the connection at once, and gives back what it held. */
   abort(): void;
 }
 
 /** Why a stream was closed; a label of `penstock_connections_closed_total`. */
-export const CLOSE_REASONS = ["client", "end", "stalled", "slow", "expired", "age", "shutdown", "cut", "failed"] as const;
+export const CLOSE_REASONS = [
+  "client",
+  "end",
+  "stalled",
+  "slow",
+  "overload",
+  "expired",
+  "age",
+  "shutdown",
+  "cut",
+  "failed",
+] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];

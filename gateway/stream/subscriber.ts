@@ -59,6 +59,11 @@ export class Subscriber implements WheelNode {
   pendingGap: Gap | null = null;
   /** The gap told last, until an entry has passed or the head is reached: a page read again must not tell it again. */
   toldGap: Gap | null = null;
+  /** Up to this offset it had heard of what the ring found late, and without an id of all gaps, when it last left that; -1: it never did. */
+  leftAt = -1;
+  /** What it was fed from pages last, from behind an id (null: from before everything) up to another (null: nothing). */
+  pagedFrom: EventId | null;
+  pagedTo: EventId | null = null;
   /** True behind a gap until an event or cursor has been sent. */
   behindGap = false;
   /** What stands for the head as it was at that gap, until an entry has passed. */
@@ -108,6 +113,7 @@ export class Subscriber implements WheelNode {
     this.tail = tail;
     this.expiresAt = expiresAt;
     this.lastId = position === null ? null : position.id;
+    this.pagedFrom = this.lastId;
     this.resuming = position !== null;
     this.openedAt = now;
     this.lastWriteAt = now;
@@ -124,6 +130,10 @@ export class Subscriber implements WheelNode {
 
   /** On in history. */
   goBack(position: Position | null): void {
+    if (this.state === LIVE) {
+      this.leftAt = Math.max(this.leftAt, this.place);
+      this.pagedFrom = this.lastId;
+    }
     this.state = HISTORY;
     this.position = position;
     this.page = null;

@@ -1,6 +1,8 @@
 /** What a subscriber needs in its own time: heartbeat, stall, expiry, age, and the ways in which a stream is let go. */
+import type { GapReason } from "../../protocol/wire.ts";
 import { gapFrame, PING_FRAME, retryLine, SHUTDOWN_END_FRAME, STREAM_FAILED_FRAME, UNAUTHORIZED_FRAME } from "./frame.ts";
 import { end, writeBehindCursor } from "./outlet.ts";
+import type { CloseReason } from "./sink.ts";
 import { CLOSED, HAD_BY_PAGE, type Leave, LIVE, NEVER, type Subscriber } from "./subscriber.ts";
 
 /** When to look after a new subscriber for the first time, in milliseconds of the run's clock. */
@@ -43,7 +45,7 @@ export function release(subscriber: Subscriber, how: Leave): boolean {
     subscriber.leaving ??= how;
     return false;
   }
-  if (how === "zenml") endWithGap(subscriber, SHUTDOWN_END_FRAME, "shutdown");
+  if (how === "zenml") endWithGap(subscriber, "shutdown", SHUTDOWN_END_FRAME, "shutdown");
   else end(subscriber, retryLine(subscriber.run.host.retryMs()), how);
   return true;
 }
@@ -51,7 +53,14 @@ export function release(subscriber: Subscriber, how: Leave): boolean {
 /** Ends it now, full socket or not: what it lacks is announced. */
 export function cut(subscriber: Subscriber, frames: "penstock" | "zenml"): void {
   if (subscriber.state === CLOSED) return;
-  endWithGap(subscriber, frames === "zenml" ? SHUTDOWN_END_FRAME : retryLine(subscriber.run.host.retryMs()), "cut");
+  const last = frames === "zenml" ? SHUTDOWN_END_FRAME : retryLine(subscriber.run.host.retryMs());
+  endWithGap(subscriber, "shutdown", last, "cut");
+}
+
+/** Ends it because its full socket takes memory that is short: cut as well, but it may not hold on to that for long. */
+export function drop(subscriber: Subscriber): void {
+  if (subscriber.state === CLOSED) return;
+  endWithGap(subscriber, "overflow", retryLine(subscriber.run.host.retryMs()), "overload", DROP_STALL_MS);
 }
 
 /** Ends it because something here went wrong; a reconnect with its last id goes on. Throws what its sink throws. */
@@ -62,10 +71,10 @@ export function fail(subscriber: Subscriber): void {
   subscriber.sink.end(STREAM_FAILED_FRAME);
 }
 
-function endWithGap(subscriber: Subscriber, last: Uint8Array, reason: "cut" | "shutdown"): void {
-  subscriber.run.host.counters.gap("shutdown", null);
-  const gap = gapFrame({ reason: "shutdown", from: subscriber.lastId, to: null, missed: null });
-  end(subscriber, Buffer.concat([gap, last]), reason);
+function endWithGap(subscriber: Subscriber, why: GapReason, last: Uint8Array, reason: CloseReason, stallMs?: number): void {
+  subscriber.run.host.counters.gap(why, null);
+  const gap = gapFrame({ reason: why, from: subscriber.lastId, to: null, missed: null });
+  end(subscriber, Buffer.concat([gap, last]), reason, stallMs);
 }
 
 /** A stream that carried an event within the last minute may be silent for the whole interval, others for half of it. */
@@ -88,3 +97,5 @@ function nextLook(subscriber: Subscriber, now: number, at: number): number {
 
 /** A stream that carried an event so recently is not idle. */
 const RECENT_MS = 60_000;
+/** Time for a client that still reads to get the gap. */
+const DROP_STALL_MS = 5_000;

@@ -6,6 +6,8 @@ import { write, writeSync } from "node:fs";
 
 /** What waits for a reader that has stopped, in characters; lines beyond it are lost. */
 const MAX_WAITING = 4 * 1024 * 1024;
+/** Written at once: what a pipe takes whole, between the lines of the other processes that write to it (pipe(7): PIPE_BUF). */
+const WHOLE_BYTES = 4_096;
 const AGAIN_MS = 100;
 /** A reader that has not taken what there is in this time will not. */
 const STUCK_MS = 1_000;
@@ -62,7 +64,7 @@ export class LogOutput {
   #writeOn(): void {
     if (this.#waiting.length > 0) {
       this.#writingSince = performance.now();
-      this.#writeAll(Buffer.from(this.#take()));
+      this.#writeAll(Buffer.from(this.#takeWhole()));
       return;
     }
     this.#writingSince = null;
@@ -90,6 +92,19 @@ export class LogOutput {
       this.lost(lines);
     }
     this.#writeOn();
+  }
+
+  /** As many lines as a pipe takes whole; one that is longer by itself. */
+  #takeWhole(): string {
+    let bytes = 0;
+    let lines = 0;
+    for (; lines < this.#waiting.length; lines++) {
+      bytes += Buffer.byteLength(this.#waiting[lines]!);
+      if (bytes > WHOLE_BYTES && lines > 0) break;
+    }
+    const text = this.#waiting.splice(0, lines).join("");
+    this.#waitingLength -= text.length;
+    return text;
   }
 
   #take(): string {

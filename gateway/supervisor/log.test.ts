@@ -4,7 +4,7 @@ import { prettyLine } from "./pretty-line.ts";
 
 function logged(level: "info" | "warn"): { lines: string[]; log: ReturnType<typeof createLog> } {
   const lines: string[] = [];
-  return { lines, log: createLog({ level, format: "json" }, { write: (line) => void lines.push(line) }) };
+  return { lines, log: createLog({ level, format: "json" }, { to: { write: (line) => void lines.push(line) } }) };
 }
 
 describe("the log", () => {

@@ -7,13 +7,19 @@ import { prettyLine } from "./pretty-line.ts";
 /** Nothing of these names is logged, should it ever be handed over. */
 const SECRET_FIELDS = ["authorization", "cookie", "token", "password", "secret", "payload", "url.password"];
 
-/** `to` is for tests. */
-export function createLog({ level, format }: GatewayConfig["log"], to?: DestinationStream): Logger {
+export interface LogOptions {
+  /** Fields of every line. */
+  readonly fields?: Readonly<Record<string, unknown>>;
+  /** For tests. */
+  readonly to?: DestinationStream;
+}
+
+export function createLog({ level, format }: GatewayConfig["log"], { fields, to }: LogOptions = {}): Logger {
   const output = new LogOutput(STDOUT, format === "pretty" ? prettyLine : asItIs);
   const log = pino(
     {
       level,
-      base: null,
+      base: fields ?? null,
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }) },
       redact: SECRET_FIELDS,

@@ -34,8 +34,8 @@ class BareWorker implements WorkerHandle {
     if (this.holdsDrain) await new Promise<void>((resolve) => (this.letGo = resolve));
   }
 
-  snapshot() {
-    return this.#metrics.snapshot();
+  async snapshots() {
+    return [{ worker: 0, metrics: await this.#metrics.snapshot() }];
   }
 
   health(): WorkerHealth {

@@ -1,9 +1,10 @@
-/** The main process: starts the worker, answers on the admin port, lets go of everything in the right order. On no event's way. */
+/** The main process: starts the workers, answers on the admin port, lets go of everything in the right order. On no event's way. */
 import { setTimeout as wait } from "node:timers/promises";
 import type { GatewayConfig } from "../config.ts";
 import { mergeSnapshots } from "../metrics/merge.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import { AdminServer, type Readiness } from "./admin-server.ts";
+import { PortLock } from "./port-lock.ts";
 import type { Log, WorkerHandle } from "./worker-handle.ts";
 
 export interface SupervisorParts {
@@ -24,11 +25,12 @@ export class Supervisor {
   readonly #parts: SupervisorParts;
   readonly #admin: AdminServer;
   #state: State = "starting";
+  #lock: PortLock | null = null;
 
   constructor(parts: SupervisorParts) {
     this.#parts = parts;
     this.#admin = new AdminServer({
-      metrics: async () => mergeSnapshots([await parts.worker.snapshot()]),
+      metrics: async () => mergeSnapshots(await parts.worker.snapshots()),
       readiness: () => this.readiness(),
       failed: (error) => parts.log.error({ error: error.message }, "the admin port could not answer"),
     });
@@ -40,12 +42,16 @@ export class Supervisor {
     try {
       // First, so that liveness answers while the broker is being probed.
       const adminPort = await this.#admin.listen(config.adminHost, config.adminPort);
+      this.#lock = await PortLock.take(config.host, config.port);
       const { port } = await worker.start();
+      // A free port was found: nobody had it before.
+      this.#lock ??= await PortLock.take(config.host, port);
       if (this.#state === "starting") this.#state = "serving";
       return { port, adminPort };
     } catch (error) {
       this.#state = "stopped";
       await Promise.allSettled([worker.close(), this.#admin.close()]);
+      this.#lock?.release();
       throw error;
     }
   }
@@ -73,6 +79,7 @@ export class Supervisor {
   async close(): Promise<void> {
     this.#state = "stopped";
     await this.#parts.worker.close();
+    this.#lock?.release();
     await this.#admin.close();
   }
 }

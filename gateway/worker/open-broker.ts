@@ -1,13 +1,12 @@
 /** The broker that the configuration names: embedded, Redis, or a module of the user's own. */
-import { readFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Broker, BrokerContext, BrokerLog, BrokerMetrics } from "../broker/broker.ts";
 import { createMemoryBroker } from "../broker/memory.ts";
-import type { RedisOptions } from "../broker/redis/target.ts";
 import type { GatewayConfig } from "../config.ts";
-import { BrokerStartError, ConfigError } from "../errors.ts";
+import { BrokerStartError } from "../errors.ts";
 import type { Metrics } from "../metrics/metrics.ts";
+import { redisOptions } from "./redis-options.ts";
 
 /** Entries with which a watch begins: a wave of readers that were cut lately is served from memory. */
 const TAIL_ENTRIES = 256;
@@ -30,21 +29,6 @@ export async function openBroker(config: GatewayConfig, metrics: Metrics, log: B
   return openModule(config.broker, context);
 }
 
-function redisOptions(redis: GatewayConfig["redis"]): RedisOptions {
-  const { usernameFile, passwordFile, tls, ...rest } = redis;
-  return {
-    ...rest,
-    username: usernameFile === null ? redis.username : readLine("redis.usernameFile", usernameFile),
-    password: passwordFile === null ? redis.password : readLine("redis.passwordFile", passwordFile),
-    tls: {
-      ca: readPem("redis.tls.caFile", tls.caFile),
-      cert: readPem("redis.tls.certFile", tls.certFile),
-      key: readPem("redis.tls.keyFile", tls.keyFile),
-      serverName: tls.serverName,
-    },
-  };
-}
-
 async function openModule(name: string, context: BrokerContext): Promise<Broker> {
   const url = pathToFileURL(path.resolve(name)).href;
   let module: { createBroker?: (context: BrokerContext) => Broker | Promise<Broker> };
@@ -57,24 +41,6 @@ async function openModule(name: string, context: BrokerContext): Promise<Broker>
     throw new BrokerStartError("the module that --broker names does not export createBroker(context).");
   }
   return module.createBroker(context);
-}
-
-function readLine(setting: string, file: string): string {
-  return read(setting, file).replace(/\r?\n$/, "");
-}
-
-function readPem(setting: string, file: string | null): string | null {
-  return file === null ? null : read(setting, file);
-}
-
-function read(setting: string, file: string): string {
-  try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    throw new ConfigError(
-      `${setting} cannot be read (${(error as NodeJS.ErrnoException).code}): name a file that this process may read.`,
-    );
-  }
 }
 
 function brokerMetrics(metrics: Metrics): BrokerMetrics {

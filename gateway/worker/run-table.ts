@@ -1,12 +1,14 @@
 /** The runs that this worker's clients watch: one reader and one ring each, kept for a while after the last client has left. */
 import type { Broker, BrokerLog, Position } from "../broker/broker.ts";
 import { RequestError } from "../errors.ts";
+import type { Brakes } from "../overload/overload.ts";
+import { OverloadedError } from "../overload/overloaded-error.ts";
 import { RingBudget } from "../stream/ring-budget.ts";
 import { Run } from "../stream/run.ts";
 import type { RunHost, RunSettings, StreamCounters } from "../stream/run-host.ts";
 import type { CloseReason } from "../stream/sink.ts";
 import { Subscriber } from "../stream/subscriber.ts";
-import { cut, fail, firstLook, release, tend } from "../stream/tending.ts";
+import { cut, drop, fail, firstLook, release, tend } from "../stream/tending.ts";
 import { Wheel } from "../stream/wheel.ts";
 import { ClaimedSlot, type SlotOwner } from "./claimed-slot.ts";
 import type { OpenRequest, Slot, Streams, SubscriberCounts } from "./streams.ts";
@@ -25,13 +27,15 @@ export interface TableSettings extends RunSettings {
 export interface ConnectionCounters extends StreamCounters {
   opened(): void;
   closed(reason: CloseReason, milliseconds: number): void;
-  rejected(reason: "capacity" | "subscribers"): void;
+  rejected(reason: "capacity" | "overload" | "subscribers"): void;
 }
 
-export class RunTable implements Streams, RunHost, SlotOwner {
+export class RunTable implements Streams, RunHost, SlotOwner, Brakes {
   readonly counters: ConnectionCounters;
   readonly #broker: Broker;
-  readonly #settings: TableSettings;
+  /** Shared with all runs. */
+  readonly #settings: TableSettings & { coalesceMs: number };
+  readonly #coalesceMs: number;
   readonly #counts: SubscriberCounts;
   readonly #log: BrokerLog;
   readonly #runs = new Map<string, WatchedRun>();
@@ -47,10 +51,12 @@ export class RunTable implements Streams, RunHost, SlotOwner {
   readonly #subscribers = new Set<Subscriber>();
   /** Places taken, streams about to open included. */
   #taken = 0;
+  #isRefusing = false;
 
   constructor(broker: Broker, settings: TableSettings, counts: SubscriberCounts, counters: ConnectionCounters, log: BrokerLog) {
     this.#broker = broker;
-    this.#settings = settings;
+    this.#settings = { ...settings };
+    this.#coalesceMs = settings.coalesceMs;
     this.#counts = counts;
     this.counters = counters;
     this.#log = log;
@@ -78,21 +84,18 @@ export class RunTable implements Streams, RunHost, SlotOwner {
 
   // --- for the routes --------------------------------------------------------------------------------------------------------
 
-  claim(runId: string): Slot {
+  claim(runId: string): Slot | Promise<Slot> {
+    if (this.#isRefusing) {
+      this.counters.rejected("overload");
+      throw new OverloadedError();
+    }
     if (this.#taken >= this.#settings.maxConnections) {
       this.counters.rejected("capacity");
       throw new RequestError("PENSTOCK_AT_CAPACITY", 503, "This server holds as many streams as it may; retry shortly.");
     }
-    if (!this.#counts.claim(runId)) {
-      this.counters.rejected("subscribers");
-      throw new RequestError(
-        "PENSTOCK_TOO_MANY_SUBSCRIBERS",
-        503,
-        "This run has as many subscribers as streaming.maxSubscribersPerStream allows; close one or retry shortly.",
-      );
-    }
     this.#taken++;
-    return new ClaimedSlot(this, runId);
+    const granted = this.#counts.claim(runId);
+    return typeof granted === "boolean" ? this.#slot(runId, granted) : granted.then((isGranted) => this.#slot(runId, isGranted));
   }
 
   unclaim(runId: string): void {
@@ -190,6 +193,38 @@ export class RunTable implements Streams, RunHost, SlotOwner {
     return 1_000 + Math.floor(Math.random() * 1_000);
   }
 
+  // --- under overload --------------------------------------------------------------------------------------------------------
+
+  /** Streams whose socket is full. */
+  get blocked(): number {
+    let count = 0;
+    for (const subscriber of this.#subscribers) if (subscriber.blocked) count++;
+    return count;
+  }
+
+  shrinkRings(on: boolean): void {
+    if (on) this.#budget.squeeze();
+    else this.#budget.relax();
+  }
+
+  widenCoalescing(on: boolean): void {
+    const widened = Math.min(MOST_COALESCE_MS, COALESCE_FACTOR * Math.max(LEAST_COALESCE_MS, this.#coalesceMs));
+    this.#settings.coalesceMs = on ? Math.max(this.#coalesceMs, widened) : this.#coalesceMs;
+  }
+
+  dropSlowest(share: number): number {
+    const since = this.now() - SLOW_MS;
+    const slow = [...this.#subscribers].filter(({ blocked, blockedSince }) => blocked && blockedSince <= since);
+    slow.sort((a, b) => a.blockedSince - b.blockedSince);
+    const dropped = slow.slice(0, Math.ceil(this.#subscribers.size * share));
+    for (const subscriber of dropped) this.#guard(subscriber.run, () => drop(subscriber));
+    return dropped.length;
+  }
+
+  refuseNew(on: boolean): void {
+    this.#isRefusing = on;
+  }
+
   // --- draining --------------------------------------------------------------------------------------------------------------
 
   /**
@@ -220,6 +255,17 @@ export class RunTable implements Streams, RunHost, SlotOwner {
   }
 
   // ---------------------------------------------------------------------------------------------------------------------------
+
+  #slot(runId: string, granted: boolean): Slot {
+    if (granted) return new ClaimedSlot(this, runId);
+    this.#taken--;
+    this.counters.rejected("subscribers");
+    throw new RequestError(
+      "PENSTOCK_TOO_MANY_SUBSCRIBERS",
+      503,
+      "This run has as many subscribers as streaming.maxSubscribersPerStream allows; close one or retry shortly.",
+    );
+  }
 
   #watch(runId: string): WatchedRun {
     const watched = new WatchedRun(new Run(runId, this.#settings, this, this.now), this.#failed);
@@ -286,6 +332,12 @@ export class RunTable implements Streams, RunHost, SlotOwner {
 }
 
 const SLICE_MS = 100;
+const COALESCE_FACTOR = 4;
+/** Where less is set, or none at all, it is widened from here. */
+const LEAST_COALESCE_MS = 10;
+const MOST_COALESCE_MS = 1_000;
+/** Every socket is full for a moment now and then. */
+const SLOW_MS = 1_000;
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);

@@ -15,8 +15,8 @@ export interface OpenRequest {
 }
 
 export interface Streams {
-  /** Takes one of a run's places. Throws RequestError 503 when the run or this worker has no more. */
-  claim(runId: string): Slot;
+  /** Takes one of a run's places, at once where that needs no question. Throws RequestError 503 when the run or this worker has no more. */
+  claim(runId: string): Slot | Promise<Slot>;
 }
 
 export interface Slot {
@@ -38,7 +38,7 @@ export interface Subscription {
 /** How many readers each run has over the whole pod: 100 a run hold for all workers together. */
 export interface SubscriberCounts {
   /** False when the run has no place left. */
-  claim(runId: string): boolean;
+  claim(runId: string): boolean | Promise<boolean>;
   release(runId: string): void;
 }
 

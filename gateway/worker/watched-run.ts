@@ -44,6 +44,10 @@ export class WatchedRun implements RunObserver {
     this.#guard(() => this.run.onGap(gap, newest));
   }
 
+  onMark(endedId: string): void {
+    this.#guard(() => this.run.onMark(endedId));
+  }
+
   onOutage(): void {
     this.#guard(() => this.run.onOutage());
   }

@@ -64,7 +64,7 @@ function preset(setting: Setting): string {
   if (setting.required) return "needed in its group";
   if (value === null || value === "" || (Array.isArray(value) && value.length === 0)) return "none";
   if (/bytes$/i.test(setting.name)) return `\`${quantity(value as number)}\``;
-  return `\`${value}\``;
+  return `\`${setting.written(value)}\``;
 }
 
 function quantity(bytes: number): string {

@@ -266,6 +266,18 @@ describe("the command line", () => {
     ]);
   });
 
+  it.each([
+    ["PENSTOCK_REDIS_USERNAME_FILE", "redis.usernameFile"],
+    ["PENSTOCK_REDIS_PASSWORD_FILE", "redis.passwordFile"],
+    ["PENSTOCK_REDIS_TLS_CA_FILE", "redis.tls.caFile"],
+  ])("config check reads the file of %s, and names the setting when it cannot", async (variable, setting) => {
+    const env = { PENSTOCK_REDIS_URL: "rediss://redis.example.org", PENSTOCK_DEPLOYMENT_ID: "live", [variable]: "/no/such/file" };
+    const cli = new Cli(["config", "check", "--broker", "redis"], env);
+    expect(await cli.finish()).toBe(2);
+    expect(cli.stderr).toContain(`${setting}: the file /no/such/file cannot be read (ENOENT); correct its path or rights.`);
+    expect(cli.stdout).toBe("");
+  });
+
   it("config schema knows every group, and its types", async () => {
     const cli = new Cli(["config", "schema"]);
     expect(await cli.finish()).toBe(0);

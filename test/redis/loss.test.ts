@@ -113,6 +113,18 @@ describe("a reader that is connected", () => {
     watch.close();
   });
 
+  test("the mark of the end is told after a gap, for the end may have been among what is missing", async () => {
+    const { key, runId, reader, watch } = await watched(2);
+    const { lastId } = await broker.end(runId);
+    await reader.hear(3);
+    await proofs();
+    expect(reader.marks).toEqual([]);
+    await server.cli("DEL", key);
+    await reader.until("the mark", () => reader.marks.length > 0);
+    expect(reader.marks).toEqual([lastId]);
+    watch.close();
+  });
+
   test("a key that expires before its time is a gap; one whose time was over is none", async () => {
     const early = await watched(2);
     await server.cli("PEXPIRE", early.key, "1");
@@ -228,6 +240,35 @@ describe("a reader that is connected", () => {
     expect(other.reader.calls).not.toContain("outage");
     broken.watch.close();
     other.watch.close();
+  });
+});
+
+describe("what was deleted from the middle", () => {
+  test("a tail and a page tell up to where they may have holes, whoever reads them", async () => {
+    const { key, runId, reader, watch } = await watched(6);
+    const { ids } = reader;
+    expect((await broker.readPage(runId, null, 10)).deletedUpTo).toBeUndefined();
+    await server.cli("XDEL", key, ids[1]!, ids[3]!);
+    const late = new Recorder();
+    const second = broker.watch(runId, late);
+    await late.until("the tail", () => late.tail !== null);
+    expect(late.numbers).toEqual([0, 2, 4, 5]);
+    expect(late.tail).toMatchObject({ complete: false, deletedUpTo: ids[3] });
+    for (const position of [null, { id: ids[0]!, exact: true }, { id: ids[5]!, exact: true }]) {
+      expect(await broker.readPage(runId, position, 10)).toMatchObject({ deletedUpTo: ids[3] });
+    }
+    for (const each of [watch, second]) each.close();
+  });
+
+  test("a gap that tells of trimmed entries reaches beyond those that were deleted behind them", async () => {
+    const { key, runId, reader, watch } = await watched(6);
+    const { ids } = reader;
+    await atOnce(key, "XTRIM MAXLEN = 4", `XDEL ${ids[4]}`);
+    for (const from of ["0-0", ids[0]!]) {
+      const { gap } = await broker.readPage(runId, { id: from, exact: true }, 10);
+      expect(gap).toMatchObject({ reason: "retention", to: ids[5] });
+    }
+    watch.close();
   });
 });
 

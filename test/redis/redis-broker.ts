@@ -131,6 +131,7 @@ export class Recorder implements RunObserver {
   readonly calls: string[] = [];
   readonly entries: StoredEntry[] = [];
   readonly gaps: { gap: Gap; newest: EventId | null }[] = [];
+  readonly marks: EventId[] = [];
   tail: Tail | null = null;
   /** Ids out of order without a rollback, or ids heard twice; must stay empty. */
   readonly faults: string[] = [];
@@ -156,6 +157,10 @@ export class Recorder implements RunObserver {
       this.#last = null;
       this.#seen.clear();
     }
+  }
+
+  onMark(endedId: EventId): void {
+    this.marks.push(endedId);
   }
 
   onOutage(): void {

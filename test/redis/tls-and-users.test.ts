@@ -120,6 +120,9 @@ describe("users and passwords", () => {
     expect(wrong).toContain("user and password");
     expect(wrong).not.toContain("verywrong");
     expect(await refusal({ url: `redis://stream:right@127.0.0.1:${server.port}` })).toContain("NOPERM");
+    // Without it no mark of an end could be read, which at run time is taken for a master that is away.
+    await server.cli("ACL", "SETUSER", "stream", "reset", "on", ">right", ...RIGHTS, "-get");
+    expect(await refusal({ url: `redis://stream:right@127.0.0.1:${server.port}` })).toMatch(/NOPERM.*'get'/);
     expect(await refusal({ url: `redis://127.0.0.1:${await freePort()}` })).toMatch(/ECONNREFUSED.*host and port/);
     expect(await refusal({ url: "redis://no-such-host.invalid" })).toMatch(/not known here/);
   });

@@ -97,6 +97,63 @@ describe("the end of a run", () => {
   });
 });
 
+describe("an end whose mark cannot be read, and is all that tells of it", () => {
+  /** The mark is there to be read again, as the broker's watch finds out. */
+  function markIsBack(): void {
+    harness.stream.markIsAway = false;
+    harness.gateway.run.onMark(harness.stream.mark!);
+    harness.settle();
+  }
+
+  beforeEach(() => {
+    harness.publish("token");
+    harness.stream.end(true);
+    harness.stream.expire(0);
+    harness.stream.markIsAway = true;
+    harness.pass(60_000);
+  });
+
+  it("is told when the mark can be read, and nothing before that", () => {
+    const reader = harness.open();
+    harness.pass(60_000);
+    expect([reader.take(), reader.ended]).toEqual(["", false]);
+    markIsBack();
+    expect([kindsIn(reader.take()).at(-1), reader.ended]).toEqual(["end", true]);
+  });
+
+  it("comes behind the gap for who gave a time before it", () => {
+    const reader = harness.open({ position: { id: "1-0", exact: false } });
+    expect(reader.take()).toBe("");
+    markIsBack();
+    expect(kindsIn(reader.take())).toEqual(["gap", "end"]);
+  });
+
+  it("does not keep events from who comes", () => {
+    const reader = harness.open();
+    harness.publish("token");
+    harness.settle();
+    expect(kindsIn(reader.take())).toEqual(["token"]);
+  });
+
+  it("is none where the run has gone on, and the old mark is removed", () => {
+    const reader = harness.open();
+    harness.publish("resumed");
+    harness.settle();
+    markIsBack();
+    harness.pass(60_000);
+    expect([kindsIn(reader.take()), reader.ended]).toEqual([["resumed"], false]);
+    expect(harness.stream.mark).toBeNull();
+  });
+
+  it("is not taken back by a page that had to go without the mark", () => {
+    const reader = harness.open();
+    harness.gateway.run.onMark(harness.stream.mark!);
+    harness.settle();
+    expect(reader.ended).toBe(true);
+    expect(harness.stream.mark).not.toBeNull();
+  });
+});
+
 describe("a run that goes on after its end", () => {
   it("is followed by who attaches, and does not end", () => {
     harness.publish("token");

@@ -40,6 +40,8 @@ export class ModelStream {
   mark: EventId | null = null;
   /** The mark was set while its end was kept; one set later goes unheard by who watches already. */
   markIsTimely = false;
+  /** The mark cannot be read at present, though the stream can. */
+  markIsAway = false;
   #last: EventId = ZERO_ID;
   /** What was deleted from the middle: a reader may find that late. */
   readonly deleted = new Set<ModelEvent>();
@@ -116,6 +118,10 @@ export class ModelStream {
     return this.log.findLast((event) => this.deleted.has(event))?.id ?? ZERO_ID;
   }
 
+  get #end(): Pick<HistoryPage, "endedId" | "isMarkUnknown"> {
+    return this.markIsAway ? { endedId: null, isMarkUnknown: true } : { endedId: this.mark };
+  }
+
   kept(): ModelEvent[] {
     return this.log.filter((event) => event.goneAt === null);
   }
@@ -135,9 +141,9 @@ export class ModelStream {
     const kept = this.kept();
     const entries = count === 0 ? [] : kept.slice(-count);
     const exists = this.log.length > 0;
-    const complete = entries.length === this.log.length && (exists || this.mark === null);
+    const complete = entries.length === this.log.length && (exists || (this.mark === null && !this.markIsAway));
     const after = entries.length < kept.length ? kept[kept.length - entries.length - 1]!.id : null;
-    const stands = { newest: this.newest, endedId: this.mark, deletedUpTo: this.#deletedUpTo };
+    const stands = { newest: this.newest, ...this.#end, deletedUpTo: this.#deletedUpTo };
     return { entries: entries.map((event) => event.entry), complete, after, ...stands };
   }
 
@@ -151,7 +157,7 @@ export class ModelStream {
     const { newest } = this;
     const behind = this.kept().filter((event) => position === null || compareEventIds(event.id, position.id) > 0);
     const entries = behind.slice(0, limit);
-    const stands = { newest, endedId: this.mark, deletedUpTo: this.#deletedUpTo };
+    const stands = { newest, ...this.#end, deletedUpTo: this.#deletedUpTo };
     const page = { entries: entries.map((event) => event.entry), ...stands };
     const gap = position === null ? null : this.#lossBehind(position, entries);
     if (newest === null) return { ...page, gap, next: null, atHead: true };
@@ -186,7 +192,7 @@ export class ModelStream {
     const first = entries[0]?.id ?? null;
     const retention: Gap = { reason: "retention", from: id, to: first, missed: null };
     if (this.newest === null) {
-      const isBeforeEnd = this.mark !== null && compareEventIds(id, this.mark) < 0;
+      const isBeforeEnd = this.mark !== null && !this.markIsAway && compareEventIds(id, this.mark) < 0;
       return isHeld || isBeforeEnd ? { ...retention, to: null } : null;
     }
     if (id === this.newest) return null;

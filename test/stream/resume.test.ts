@@ -146,6 +146,56 @@ describe("a loss", () => {
     expect(kindsIn(text)).toEqual(["gap", ...numbered(20)]);
   });
 
+  it("found late is told also to who is fed from history when it is found", () => {
+    harness = new Harness({ ringEvents: 8 });
+    const reader = harness.open();
+    harness.publish("first");
+    harness.pass(100);
+    harness.publish("gone", "second");
+    harness.stream.delete(1);
+    harness.gateway.read(64, false);
+    reader.takes = false;
+    harness.stream.now += 100;
+    harness.work();
+    expect(kindsIn(reader.take())).toEqual(["first", "second"]);
+    harness.publish(...numbered(20));
+    harness.gateway.read(64, false);
+    reader.takes = true;
+    harness.gateway.run.drained(reader.subscriber);
+    harness.serve();
+    expect(harness.gateway.pageReads).toHaveLength(1);
+    harness.gateway.read(64);
+    const { newest } = harness.stream;
+    harness.publish("last");
+    harness.pass(100);
+    const [first] = harness.stream.everything;
+    const text = reader.take();
+    expect(text).toContain(`{"reason": "retention", "from": "${first!.id}", "to": "${newest}", "missed": 1}`);
+    expect(kindsIn(text)).toEqual([...numbered(20), "last", "gap", "cursor"]);
+  });
+
+  it("is told to who stands behind a rollback, without an id, when what it was to get next is gone", () => {
+    harness = new Harness({ ringEvents: 8 });
+    const reader = harness.open();
+    harness.publish("common", "lost");
+    harness.settle();
+    harness.stream.rollBack(1, 0);
+    harness.publish("next");
+    reader.takes = false;
+    harness.pass(100);
+    expect(kindsIn(reader.take())).toEqual(["common", "lost", "gap"]);
+    harness.publish(...numbered(20));
+    harness.pass(100);
+    harness.stream.expire(0);
+    harness.publish("new");
+    reader.takes = true;
+    harness.gateway.run.drained(reader.subscriber);
+    for (let round = 0; round < 2; round++) harness.work();
+    const text = reader.take();
+    expect(text).toContain(`{"reason": "retention", "from": null, "to": "${harness.stream.newest}", "missed": null}`);
+    expect(kindsIn(text)).toEqual(["gap", "new"]);
+  });
+
   it("in a former tail is told to who resumes before it, not to who begins there", () => {
     harness.publish("first", "gone", "last");
     harness.stream.delete(1);

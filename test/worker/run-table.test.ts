@@ -3,6 +3,7 @@ import { once } from "node:events";
 import path from "node:path";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { RequestError } from "../../gateway/errors.ts";
+import type { Slot } from "../../gateway/worker/streams.ts";
 import { waitFor } from "../support/wait-for.ts";
 import { Client, TableWorld } from "./table-world.ts";
 
@@ -21,7 +22,7 @@ function begin(...options: ConstructorParameters<typeof TableWorld>): TableWorld
 /** Code of the error that a claim is refused with. */
 function refusal(runId: string): string | null {
   try {
-    world.table.claim(runId).release();
+    (world.table.claim(runId) as Slot).release();
     return null;
   } catch (error) {
     return (error as RequestError).code;

@@ -4,7 +4,7 @@ import { createMemoryBroker } from "../../gateway/broker/memory.ts";
 import { EVERYTHING } from "../../gateway/stream/filter.ts";
 import type { CloseReason, Sink } from "../../gateway/stream/sink.ts";
 import { type ConnectionCounters, RunTable, type TableSettings } from "../../gateway/worker/run-table.ts";
-import { LocalCounts, type Subscription } from "../../gateway/worker/streams.ts";
+import { LocalCounts, type Slot, type Subscription } from "../../gateway/worker/streams.ts";
 import { MemoryLog } from "../support/memory-log.ts";
 
 export const SETTINGS: TableSettings = {
@@ -100,7 +100,8 @@ export class TableWorld {
   }
 
   open(runId: string, { position, tail, sink = new Client() }: OpenAs = {}): Client {
-    const slot = this.table.claim(runId);
+    // With counts of its own a table asks nobody.
+    const slot = this.table.claim(runId) as Slot;
     const request = { position: position ?? null, tail: tail ?? null, filter: EVERYTHING, expiresAt: null, sink };
     sink.subscription = slot.open(request);
     return sink;

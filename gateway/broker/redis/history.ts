@@ -1,15 +1,15 @@
 /** Pages of what Redis keeps of a run, each with the proof of whether something before or in it is missing. */
-import { compareEventIds, type EventId, parseEventId, ZERO_ID } from "../../../protocol/event-id.ts";
+import { compareEventIds, type EventId, previousId, ZERO_ID } from "../../../protocol/event-id.ts";
 import type { HistoryPage, Position } from "../broker.ts";
 import type { Command } from "./command-client.ts";
 import { DuplicateFilter, idOf, takeEntries } from "./entries.ts";
 import { execute } from "./execute.ts";
-import { previousId } from "./ids.ts";
 import type { Keys } from "./keys.ts";
+import type { Marks } from "./marks.ts";
 import type { Nodes } from "./nodes.ts";
 import { findLoss, type Place } from "./proof.ts";
 import { type Reply, ReplyError } from "./resp.ts";
-import { readStreamInfo, type StreamInfo } from "./stream-info.ts";
+import { readStreamInfo, type StreamInfo, standsOf } from "./stream-info.ts";
 
 /** Entries read at once to find a tail: only their ids are kept. */
 const TAIL_PAGE = 512;
@@ -22,6 +22,7 @@ interface KnownPosition extends Position {
 export class History {
   readonly #nodes: Nodes;
   readonly #keys: Keys;
+  readonly #marks: Marks;
   readonly #timeoutMs: number;
   readonly #onDropped: (count: number) => void;
   readonly #onReads: (count: number) => void;
@@ -29,11 +30,13 @@ export class History {
   constructor(
     nodes: Nodes,
     keys: Keys,
+    marks: Marks,
     timeoutMs: number,
     counts: { duplicateDropped(count: number): void; reads(count: number): void },
   ) {
     this.#nodes = nodes;
     this.#keys = keys;
+    this.#marks = marks;
     this.#timeoutMs = timeoutMs;
     this.#onDropped = (count) => counts.duplicateDropped(count);
     this.#onReads = (count) => counts.reads(count);
@@ -45,7 +48,7 @@ export class History {
     const key = this.#keys.run(runId);
     const from = position === null || position.id === ZERO_ID ? "-" : position.id;
     this.#onReads(1);
-    const [replies, endedId] = await Promise.all([
+    const [replies, mark] = await Promise.all([
       execute(
         this.#nodes,
         key,
@@ -53,11 +56,13 @@ export class History {
         deadline,
         "large",
       ),
-      this.readMark(runId, deadline),
+      this.#marks.read(runId),
     ]);
     const [range, xinfo] = replies.at(-1) as [Reply, Reply];
     if (range instanceof ReplyError) throw range;
     const info = readStreamInfo(xinfo);
+    const stands = standsOf(info, mark);
+    const { newest, endedId } = stands;
     const rows = range as Reply[];
     const found = position !== null && rows.length > 0 && idOf(rows[0]!) === position.id;
     // Without the entry at the position, the page still holds no more than its limit.
@@ -79,25 +84,18 @@ export class History {
         to: null,
         missed: null,
       } as const;
-      return { gap: gap !== null || isSinceLost ? lost : null, entries, next: null, atHead: true, newest: null, endedId };
+      return { gap: gap !== null || isSinceLost ? lost : null, entries, next: null, atHead: true, ...stands };
     }
-    const newest = info.lastId === ZERO_ID ? null : info.lastId;
     if (gap?.reason === "rollback" && behind.length === 0) {
       const head = await this.#newestKept(key, deadline);
-      return {
-        gap,
-        entries: [],
-        next: head ?? (newest === null ? null : { id: newest, exact: false }),
-        atHead: true,
-        newest,
-        endedId,
-      };
+      const next = head ?? (newest === null ? null : { id: newest, exact: false });
+      return { gap, entries: [], next, atHead: true, ...stands };
     }
     const lastId = behind.at(-1) ?? null;
     const before = position === null ? addedBeforeFirst(info) : gap === null ? place!.added : null;
     const counted = before === null ? null : before + behind.length;
     const next = nextPosition(position, place, lastId, more, counted, gap !== null, info, newest);
-    return { gap, entries, next, atHead: !more, newest, endedId };
+    return { gap, entries, next, atHead: !more, ...stands };
   }
 
   /** The place before the last `count` entries; null when there are no more than that. Throws BrokerUnavailableError. */
@@ -119,22 +117,11 @@ export class History {
     return null;
   }
 
-  /** The mark of a run's end. Throws BrokerUnavailableError. */
-  async readMark(runId: string, deadline: number): Promise<EventId | null> {
-    const key = this.#keys.ended(runId);
-    const [mark] = await execute(this.#nodes, key, [["GET", key]], deadline);
-    return parseMark(mark ?? null);
-  }
-
   async #newestKept(key: string, deadline: number): Promise<Position | null> {
     const [rows] = await execute(this.#nodes, key, [["XREVRANGE", key, "+", "-", "COUNT", "1"]], deadline);
     const row = (rows as Reply[])[0];
     return row === undefined ? null : { id: idOf(row), exact: true };
   }
-}
-
-export function parseMark(reply: Reply): EventId | null {
-  return reply === null ? null : parseEventId(String(reply));
 }
 
 function placeOf(position: Position | null): Place | null {

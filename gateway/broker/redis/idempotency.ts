@@ -4,12 +4,12 @@
  * so no transaction is needed; an attempt after a failed one first looks for what is stored already.
  */
 import { randomBytes } from "node:crypto";
+import { previousId } from "../../../protocol/event-id.ts";
 import { BrokerUnavailableError, IdempotencyConflictError } from "../../errors.ts";
 import type { Idempotency, PublishRequest, PublishResult } from "../broker.ts";
 import type { Command } from "./command-client.ts";
 import { idOf } from "./entries.ts";
 import { execute, pause } from "./execute.ts";
-import { previousId } from "./ids.ts";
 import { hashScopedKey, type Keys, shortHash } from "./keys.ts";
 import type { Nodes } from "./nodes.ts";
 import type { NewEntry, Publisher } from "./publisher.ts";

@@ -1,8 +1,12 @@
-/** Marks of ended runs, which outlive the streams. A mark that could not be written is written when Redis is back. */
-import type { EventId } from "../../../protocol/event-id.ts";
+/**
+ * Marks of ended runs, which outlive the streams. A mark may lie on another master than its run: where that one is away, the run is served
+ * without it, and a mark that could not be written is written when Redis is back.
+ */
+import { type EventId, parseEventId } from "../../../protocol/event-id.ts";
 import type { Command } from "./command-client.ts";
 import { execute } from "./execute.ts";
 import type { Keys } from "./keys.ts";
+import type { RedisNode } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
 
 /** How long a mark is kept. */
@@ -10,11 +14,17 @@ export const MARK_SECONDS = 86_400;
 /** More that wait for Redis than this are forgotten, oldest first: the end entries themselves are still in the streams. */
 const MAX_WAITING = 10_000;
 const RETRY_MS = 2_000;
+/** A run does not wait longer than this for its mark, and not longer than half the socket timeout. */
+const PATIENCE_MS = 1_000;
+/** A node that has not answered for a mark is not asked for others for so long: pages of history come one after another. */
+const SILENCE_MS = 2_000;
 
 export class Marks {
   readonly #nodes: Nodes;
   readonly #keys: Keys;
   readonly #timeoutMs: number;
+  readonly #patienceMs: number;
+  readonly #silentUntil = new WeakMap<RedisNode, number>();
   /** The newest wish for each run; null: no mark. */
   readonly #waiting = new Map<string, EventId | null>();
   #retry: NodeJS.Timeout | null = null;
@@ -23,6 +33,30 @@ export class Marks {
     this.#nodes = nodes;
     this.#keys = keys;
     this.#timeoutMs = timeoutMs;
+    this.#patienceMs = Math.min(PATIENCE_MS, timeoutMs / 2);
+  }
+
+  /** The mark of a run's end, null without one; undefined when it cannot be read soon. Never rejects. */
+  async read(runId: string): Promise<EventId | null | undefined> {
+    const wish = this.#waiting.get(runId);
+    if (wish !== undefined) return wish;
+    const node = this.#nodes.nodeFor(this.#keys.ended(runId));
+    const now = performance.now();
+    if (node !== null && now < (this.#silentUntil.get(node) ?? 0)) return undefined;
+    try {
+      return await this.get(runId, now + this.#patienceMs);
+    } catch {
+      // Its node is away, which is told elsewhere.
+      if (node !== null) this.#silentUntil.set(node, performance.now() + SILENCE_MS);
+      return undefined;
+    }
+  }
+
+  /** As Redis has it, for who cannot do without. Throws BrokerUnavailableError. */
+  async get(runId: string, deadline: number): Promise<EventId | null> {
+    const key = this.#keys.ended(runId);
+    const [mark] = await execute(this.#nodes, key, [["GET", key]], deadline);
+    return mark === undefined || mark === null ? null : parseEventId(String(mark));
   }
 
   set(runId: string, endedId: EventId): void {

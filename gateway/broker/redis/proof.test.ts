@@ -96,6 +96,36 @@ describe("a place that a reader held", () => {
       retention("1-0", "4-0", 1),
     ],
     [
+      "is older than all that is kept, of which something was deleted too",
+      place("1-0"),
+      sight("1-0", ["3-0", "5-0"], { added: 5, maxDeletedId: "4-0" }),
+      retention("1-0", "5-0", null),
+    ],
+    [
+      "is older than all that is kept, of which something was deleted too, and the count says how many",
+      place("1-0", { added: 1 }),
+      sight("1-0", ["3-0", "5-0"], { added: 5, maxDeletedId: "4-0" }),
+      retention("1-0", "5-0", 2),
+    ],
+    [
+      "was deleted and counted, and so was something behind others",
+      place("2-0", { added: 2 }),
+      sight("2-0", ["1-0", "3-0", "5-0"], { added: 5, maxDeletedId: "4-0" }),
+      retention("2-0", "5-0", 1),
+    ],
+    [
+      "is before everything, of a stream that lost its beginning and something behind it",
+      place(ZERO_ID, { added: 0 }),
+      sight(ZERO_ID, ["2-0", "4-0"], { added: 4, maxDeletedId: "3-0" }),
+      retention(null, "4-0", 2),
+    ],
+    [
+      "is before everything, of a stream whose newest was deleted",
+      place(ZERO_ID, { added: 0 }),
+      sight(ZERO_ID, ["1-0"], { lastId: "2-0", added: 2, maxDeletedId: "2-0" }),
+      retention(null, null, 1),
+    ],
+    [
       "was lost while others took the ids around it",
       place("5-0", { added: 5 }),
       sight("5-0", ["1-0", "2-0", "4-9", "6-0"], { added: 6 }),
@@ -132,6 +162,12 @@ describe("a time", () => {
       since("1-5"),
       sight("1-5", ["1-0", "3-0"], { added: 3, maxDeletedId: "2-0" }),
       retention("1-5", "3-0", null),
+    ],
+    [
+      "before what was trimmed, and what was deleted behind that",
+      since("0-5"),
+      sight("0-5", ["3-0", "5-0"], { added: 5, maxDeletedId: "4-0" }),
+      retention("0-5", "5-0", null),
     ],
     ["ahead of the stream", since("9-0"), sight("9-0", ["1-0"]), null],
     ["of a run that has not begun", since("9-0"), { info: null, found: false, behind: NONE, more: false }, null],
@@ -201,6 +237,7 @@ describe("any adding, trimming and deleting", () => {
         const gap = findLoss(at, model.see(at.id, 256));
         expect(gap === null ? 0 : gap.missed).toBe(lost);
         if (gap !== null) expect(gap).toMatchObject({ reason: "retention", from: at.id });
+        expect(lostOutside(model, at.id, gap)).toEqual([]);
       }),
     );
   });
@@ -224,10 +261,18 @@ describe("any adding, trimming and deleting", () => {
         const gap = findLoss(place(id), seen);
         if (lost) expect(gap).toMatchObject({ reason: "retention", from: id });
         if (gap !== null) expect(gap.reason).toBe("retention");
+        if (!seen.more) expect(lostOutside(model, id, gap)).toEqual([]);
       }),
     );
   });
 });
+
+/** Entries behind `id` that are gone and do not lie inside the gap. */
+function lostOutside(model: Model, id: EventId, gap: Gap | null): EventId[] {
+  const added = Array.from({ length: model.added }, (_, index) => `${index + 1}-0`);
+  const gone = added.filter((other) => compareEventIds(other, id) > 0 && !model.ids.includes(other));
+  return gone.filter((other) => gap === null || (gap.to !== null && compareEventIds(other, gap.to) >= 0));
+}
 
 function isBetween(id: EventId, from: EventId, to: EventId): boolean {
   return compareEventIds(id, from) > 0 && compareEventIds(id, to) < 0;

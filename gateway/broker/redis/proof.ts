@@ -31,16 +31,21 @@ export function findLoss(place: Place, sight: Sight): Gap | null {
   const { info, found, behind } = sight;
   const first = behind[0] ?? null;
   const from = place.id === ZERO_ID ? null : place.id;
-  const retention = (missed: number | null): Gap => ({ reason: "retention", from, to: first, missed });
-
-  if (info === null) return place.exact && from !== null ? retention(null) : null;
+  if (info === null) return place.exact && from !== null ? { reason: "retention", from, to: null, missed: null } : null;
   if (compareEventIds(place.id, info.lastId) > 0) {
     return place.exact ? { reason: "rollback", from, to: first, missed: null } : null;
   }
+  // However it shows that something is missing: up to the last that was deleted, some of it may lie behind entries that are there.
+  const retention = (count: number | null): Gap => ({
+    reason: "retention",
+    from,
+    to: firstBeyondDeleted(info, sight),
+    missed: count,
+  });
   const missed = countMissed(place, sight, info);
   if (found) {
-    if (missed !== null) return missed > 0 ? { ...retention(missed), to: firstBeyondDeleted(info, sight) } : null;
-    return isDeletedBehind(place, info) ? { ...retention(null), to: firstBeyondDeleted(info, sight) } : null;
+    if (missed !== null) return missed > 0 ? retention(missed) : null;
+    return isDeletedBehind(place, info) ? retention(null) : null;
   }
   if (from === null) {
     // Before everything: without a count there is nothing that could have been held.
@@ -60,7 +65,7 @@ export function findLoss(place: Place, sight: Sight): Gap | null {
   if (missed !== null) return missed > 0 ? retention(missed) : null;
   if (!place.exact && !isDeletedBehind(place, info)) return null;
   // Where the place itself is the newest that was deleted, everything behind it is there.
-  return deleted === 0 ? null : { ...retention(null), to: firstBeyondDeleted(info, sight) };
+  return deleted === 0 ? null : retention(null);
 }
 
 /** Entries that were added behind the place and are not there; null when the counts cannot tell. */

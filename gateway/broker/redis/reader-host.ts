@@ -9,7 +9,7 @@ export interface ReaderHost {
   readonly isReady: boolean;
   readonly settings: ReaderSettings;
   send(text: string, handler: ReplyHandler | null): void;
-  /** Asks for the mark of the run's end; the answer comes by `onMark`, with the object that is returned here. */
+  /** Asks for the mark of the run's end; the answer comes soon by `onMark`, with the object that is returned here. */
   readMark(reader: RunReader): object;
   /** Reading failed (MOVED and ASK among the reasons): `retry` is to be called at `retryAt`, and `tellOutage` when it is due. */
   failed(reader: RunReader, error: ReplyError): void;

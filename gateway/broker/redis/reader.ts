@@ -2,18 +2,17 @@
  * Reads one run: at most one read in flight, each beginning with the entry that the last one ended with, so that a trimmed or replaced
  * stream shows at once. What looks like a loss is looked at in a transaction with XINFO (`proof.ts`) before anything is said.
  */
-import { type EventId, ZERO_ID } from "../../../protocol/event-id.ts";
-import type { RunObserver } from "../broker.ts";
+import { type EventId, previousId, ZERO_ID } from "../../../protocol/event-id.ts";
+import type { Gap, RunObserver } from "../broker.ts";
 import { backoffMs } from "./backoff.ts";
 import { bulk, type ReplyHandler } from "./connection.ts";
 import { idOf, takeEntries } from "./entries.ts";
-import { previousId } from "./ids.ts";
 import { findError, rowsOf } from "./read-answers.ts";
 import { ASKING, EXEC, MULTI, PAGE_ENTRIES, pttl, xinfo, xread, xrevrange } from "./read-commands.ts";
 import type { ReaderHost } from "./reader-host.ts";
 import { ReaderPlace } from "./reader-place.ts";
 import { type Reply, ReplyError } from "./resp.ts";
-import { readStreamInfo } from "./stream-info.ts";
+import { newestOf, readStreamInfo, standsOf } from "./stream-info.ts";
 
 const IDLE = 0;
 const TAIL = 1;
@@ -58,7 +57,8 @@ export class RunReader implements ReplyHandler {
   #missing = 0;
   #error: ReplyError | null = null;
   #answer: Reply[] | null = null;
-  #endedId: EventId | null = null;
+  /** Of the run's end; undefined as long as it could not be read, and is asked for again. */
+  #mark: EventId | null | undefined = undefined;
   #markRequest: object | null = null;
   /** How many rollbacks it went through. */
   #epoch = 0;
@@ -100,6 +100,7 @@ export class RunReader implements ReplyHandler {
     next.#failures = this.#failures;
     next.#epoch = this.#epoch;
     next.#needsProof = this.isStarted;
+    next.#mark = this.#mark;
     next.watch = this.watch;
     this.watch.reader = next;
     this.isClosed = true;
@@ -120,6 +121,7 @@ export class RunReader implements ReplyHandler {
   /** The regular look, for notices that were lost. */
   sweep(now: number): void {
     if (!this.isIdle || this.failingSince !== 0 || !this.isStarted) return;
+    if (this.#mark === undefined) this.#markRequest ??= this.host.readMark(this);
     if (now - this.#place.provedAt >= this.host.settings.proofMs) {
       this.prove();
       return;
@@ -161,12 +163,13 @@ export class RunReader implements ReplyHandler {
     this.failingSince = 0;
   }
 
-  /** The mark's answer; an old question's is passed over. */
-  onMark(request: object, answer: EventId | null | ReplyError): void {
-    if (this.#markRequest !== request) return;
+  /** The mark's answer, undefined when it could not be read; an old question's is passed over. */
+  onMark(request: object, mark: EventId | null | undefined): void {
+    if (this.#markRequest !== request || this.isClosed) return;
     this.#markRequest = null;
-    if (!(answer instanceof ReplyError)) this.#endedId = answer;
-    this.onReply(answer instanceof ReplyError ? answer : null);
+    this.#mark = mark;
+    if (!this.isStarted) this.onReply(null);
+    else if (mark !== undefined && mark !== null) this.observer.onMark(mark);
   }
 
   onReply(reply: Reply): void {
@@ -273,14 +276,9 @@ export class RunReader implements ReplyHandler {
     const youngest = rows.length > 0 ? idOf(rows.at(-1)!) : null;
     this.#place.start(info, youngest, Number(ttl), now);
     this.isStarted = true;
-    const isAllThereWas = info === null ? this.#endedId === null : info.added === rows.length;
-    this.observer.onTail({
-      entries: taken.entries,
-      complete: after === null && isAllThereWas,
-      after,
-      newest: info === null || info.lastId === ZERO_ID ? null : info.lastId,
-      endedId: this.#endedId,
-    });
+    const isAllThereWas = info === null ? this.#mark === null : info.added === rows.length;
+    const complete = after === null && isAllThereWas;
+    this.observer.onTail({ entries: taken.entries, complete, after, ...standsOf(info, this.#mark) });
     if (taken.dropped > 0) settings.duplicateDropped(taken.dropped);
   }
 
@@ -306,7 +304,7 @@ export class RunReader implements ReplyHandler {
       this.#askWalk("+");
       return;
     }
-    if (gap !== null) this.observer.onGap(gap, info.lastId === ZERO_ID ? null : info.lastId);
+    if (gap !== null) this.#tellGap(gap, newestOf(info));
     if (this.isClosed) return;
     this.#deliver(rows, start, now);
     if (more) {
@@ -346,10 +344,16 @@ export class RunReader implements ReplyHandler {
     const from = this.#rolledBackFrom ?? place.cursor;
     if (from === ZERO_ID) return;
     const isExpiry = this.#rolledBackFrom === null && place.isExpired(unreadMs, this.host.settings.streamTtlMs, now);
-    if (!isExpiry) this.observer.onGap({ reason: "retention", from, to: null, missed: null }, null);
+    if (!isExpiry) this.#tellGap({ reason: "retention", from, to: null, missed: null }, null);
     this.#rolledBackFrom = null;
     place.keyIsGone(from);
     this.#epoch++;
+  }
+
+  #tellGap(gap: Gap, newest: EventId | null): void {
+    // An end may be among what is missing. The run looks for it too, but only once.
+    this.#mark = undefined;
+    this.observer.onGap(gap, newest);
   }
 
   #deliver(rows: readonly Reply[], start: number, now: number): void {

@@ -1,5 +1,6 @@
 /** What XINFO STREAM tells of a stream. */
 import { type EventId, ZERO_ID } from "../../../protocol/event-id.ts";
+import type { HistoryPage } from "../broker.ts";
 import { idOf } from "./entries.ts";
 import { ProtocolError, type Reply, ReplyError } from "./resp.ts";
 
@@ -13,6 +14,24 @@ export interface StreamInfo {
   readonly maxDeletedId: EventId | null;
   readonly firstId: EventId | null;
 }
+
+/** Newest id that the stream ever gave out; null when there is none. */
+export function newestOf(info: StreamInfo | null): EventId | null {
+  return info === null || info.lastId === ZERO_ID ? null : info.lastId;
+}
+
+/** What pages and tails alike say of a run: of its stream, and of its end by the mark (`Marks.read`). */
+export function standsOf(info: StreamInfo | null, mark: EventId | null | undefined): Stands {
+  const deleted = info?.maxDeletedId ?? ZERO_ID;
+  return {
+    newest: newestOf(info),
+    endedId: mark ?? null,
+    ...(mark === undefined && { isMarkUnknown: true }),
+    ...(deleted !== ZERO_ID && { deletedUpTo: deleted }),
+  };
+}
+
+type Stands = Pick<HistoryPage, "newest" | "endedId" | "isMarkUnknown" | "deletedUpTo">;
 
 /** null when there is no such key; throws other errors. */
 export function readStreamInfo(reply: Reply): StreamInfo | null {

@@ -19,18 +19,28 @@ export function addTargetOptions(command: Command): Command {
 /** Throws ConfigError for an address that is none. */
 export function targetOf(command: Command, runId: string, env: NodeJS.ProcessEnv): Target {
   const { url, token } = command.opts<{ url?: string; token?: string }>();
-  const base = url ?? (env["PENSTOCK_URL"] || DEFAULT_URL);
+  const base = gatewayAddress(url, "--url", env);
+  return {
+    runUrl: `${base.replace(/\/+$/, "")}/api/v1/runs/${encodeURIComponent(runId)}`,
+    headers: bearerHeaders(token, env),
+  };
+}
+
+/** The address that was given as `name`, else that of PENSTOCK_URL, else the default. Throws ConfigError. */
+export function gatewayAddress(given: string | undefined, name: string, env: NodeJS.ProcessEnv): string {
+  const base = given ?? (env["PENSTOCK_URL"] || DEFAULT_URL);
   if (!URL.canParse(base) || !/^https?:$/.test(new URL(base).protocol)) {
     throw new ConfigError(
-      `${url === undefined ? "PENSTOCK_URL" : "--url"} is no http:// or https:// address; write one such as ${DEFAULT_URL}`,
+      `${given === undefined ? "PENSTOCK_URL" : name} is no http:// or https:// address; write one such as ${DEFAULT_URL}`,
     );
   }
   const { username, password } = new URL(base);
   if (username !== "" || password !== "")
     throw new ConfigError("The gateway's address holds a user name or a password, which it does not take; give a token instead.");
+  return base;
+}
+
+export function bearerHeaders(token: string | undefined, env: NodeJS.ProcessEnv): Readonly<Record<string, string>> {
   const bearer = token ?? env["PENSTOCK_TOKEN"];
-  return {
-    runUrl: `${base.replace(/\/+$/, "")}/api/v1/runs/${encodeURIComponent(runId)}`,
-    headers: bearer === undefined || bearer === "" ? {} : { authorization: `Bearer ${bearer}` },
-  };
+  return bearer === undefined || bearer === "" ? {} : { authorization: `Bearer ${bearer}` };
 }

@@ -1,7 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { compareEventIds } from "../../../protocol/event-id.ts";
-import { previousId } from "./ids.ts";
+import { compareEventIds, previousId } from "./event-id.ts";
 
 test.each([
   ["0-0", null],

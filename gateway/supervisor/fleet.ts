@@ -1,0 +1,194 @@
+/** The workers, each a process: as many as wanted, started again when they end, more and fewer as connections come and go. */
+import type { GatewayConfig } from "../config.ts";
+import { freePort } from "../http/free-port.ts";
+import type { Metrics } from "../metrics/metrics.ts";
+import { SnapshotArchive } from "../metrics/snapshot-archive.ts";
+import { BackOff } from "./back-off.ts";
+import { FleetSize, type WorkerRange } from "./fleet-size.ts";
+import { SubscriberPolls } from "./subscriber-polls.ts";
+import type { Log, ProcessSnapshot, WorkerHandle, WorkerHealth } from "./worker-handle.ts";
+import { STUCK_SECONDS, type WorkerEvents, WorkerProcess } from "./worker-process.ts";
+
+const TICK_MS = 1_000;
+/** Sizing looks this often: a worker that has just come must have had time to take its share. */
+const SIZE_TICKS = 5;
+/** What a worker measured is fetched also when nobody asks, so that little is lost with it. */
+const SNAPSHOT_TICKS = 5;
+const SNAPSHOT_LIMIT_MS = 1_500;
+
+interface Place {
+  readonly backOff: BackOff;
+  worker: WorkerProcess | null;
+  retry: NodeJS.Timeout | null;
+}
+
+export class Fleet implements WorkerHandle, WorkerEvents {
+  readonly #config: GatewayConfig;
+  readonly #range: WorkerRange;
+  readonly #metrics: Metrics;
+  readonly #log: Log;
+  readonly #size: FleetSize;
+  readonly #polls: SubscriberPolls;
+  readonly #archive = new SnapshotArchive();
+  /** By index. */
+  readonly #places: Place[] = [];
+  /** Workers that let go of their streams because there is room without them. */
+  readonly #retiring = new Set<WorkerProcess>();
+  #port = 0;
+  #ticks = 0;
+  #ticker: NodeJS.Timeout | null = null;
+  #over = false;
+
+  constructor(config: GatewayConfig, range: WorkerRange, metrics: Metrics, log: Log) {
+    this.#config = config;
+    this.#range = range;
+    this.#metrics = metrics;
+    this.#log = log;
+    this.#size = new FleetSize(range, config.streaming.connectionsPerWorker);
+    this.#polls = new SubscriberPolls(config.streaming.maxSubscribersPerStream, () => this.#answering());
+  }
+
+  async start(): Promise<{ readonly port: number }> {
+    const { host, port } = this.#config;
+    // Workers share the port with each other, and so would with a stranger's: who has it already is seen before.
+    this.#port = await freePort(host, port);
+    // One first: a broker that cannot be reached is told once.
+    await this.#open(this.#config).started;
+    const others = Array.from({ length: this.#range.min - 1 }, () => this.#open().started);
+    await Promise.all(others);
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
+    return { port: this.#port };
+  }
+
+  async drain(seconds: number): Promise<void> {
+    this.#stopFilling();
+    await Promise.all(this.#all().map((worker) => worker.drain(seconds)));
+  }
+
+  async close(): Promise<void> {
+    this.#stopFilling();
+    await Promise.all(this.#all().map((worker) => worker.close()));
+  }
+
+  async snapshots(): Promise<readonly ProcessSnapshot[]> {
+    const workers = this.#all();
+    await Promise.all(workers.map((worker) => worker.refresh("all", SNAPSHOT_LIMIT_MS)));
+    this.#metrics.set("penstock_workers", workers.filter(({ answers }) => answers).length);
+    const own = { worker: null, metrics: await this.#metrics.snapshot() };
+    const theirs = workers.map(({ index, snapshot }) => ({ worker: index, metrics: snapshot }));
+    return [own, { worker: null, metrics: await this.#archive.metrics() }, ...theirs];
+  }
+
+  health(): WorkerHealth {
+    const workers = this.#all();
+    const connections = workers.reduce((sum, { health }) => sum + health.connections, 0);
+    const ready = workers.filter(({ answers, health }) => answers && health.ready);
+    if (ready.length > 0)
+      return { ready: true, detail: `${ready.length} of ${workers.length} workers: ${ready[0]!.health.detail}`, connections };
+    const [first] = workers;
+    return {
+      ready: false,
+      detail: first === undefined ? "no worker runs" : `no worker is ready: ${first.health.detail}`,
+      connections,
+    };
+  }
+
+  // --- from the workers --------------------------------------------------------------------------------------------------------
+
+  exited(worker: WorkerProcess, how: string, expected: boolean): void {
+    this.#archive.add(worker.snapshot);
+    this.#retiring.delete(worker);
+    const place = this.#places.find((candidate) => candidate.worker === worker);
+    if (place !== undefined) place.worker = null;
+    if (expected || this.#over || this.#ticker === null || place === undefined) return;
+    this.#metrics.inc("penstock_worker_restarts_total");
+    const waitMs = Math.round(place.backOff.ended(performance.now() - worker.startedAt));
+    this.#log.error(
+      { worker: worker.index, how, waitMs },
+      "a worker ended; its clients come back to the others, and it is started again",
+    );
+    place.retry = setTimeout(() => {
+      place.retry = null;
+      this.#fill(place, worker.index);
+    }, waitMs);
+  }
+
+  claimed(worker: WorkerProcess, id: number, runId: string): void {
+    this.#polls.claim(runId, (granted) => worker.answerClaim(id, granted));
+  }
+
+  polled(id: number, count: number): void {
+    this.#polls.answered(id, count);
+  }
+
+  // -----------------------------------------------------------------------------------------------------------------------------
+
+  /** A worker in the first free place. `config` is another one only for the first of all. */
+  #open(config?: GatewayConfig): WorkerProcess {
+    let index = this.#places.findIndex(({ worker, retry }) => worker === null && retry === null);
+    if (index < 0) index = this.#places.push({ backOff: new BackOff(), worker: null, retry: null }) - 1;
+    return this.#fill(this.#places[index]!, index, config);
+  }
+
+  /** Only the first worker of all asks whether the broker can be reached: a later one must come up in an outage, too. */
+  #fill(place: Place, index: number, config: GatewayConfig = withoutProbe(this.#config)): WorkerProcess {
+    const start = { config: { ...config, port: this.#port }, index, workers: this.#range.max };
+    const worker = new WorkerProcess(start, this, this.#log);
+    place.worker = worker;
+    worker.started.then(
+      () => this.#log.info({ worker: index, pid: worker.pid }, "a worker serves"),
+      (error: Error) => {
+        if (!this.#over) this.#log.error({ worker: index, error: error.message }, "a worker could not start");
+      },
+    );
+    return worker;
+  }
+
+  #tick(): void {
+    this.#ticks++;
+    for (const worker of this.#all()) {
+      if (!worker.serving || ++worker.silentSeconds < STUCK_SECONDS) continue;
+      this.#log.error({ worker: worker.index, seconds: worker.silentSeconds }, "a worker has given no sign of life and is ended");
+      worker.kill();
+    }
+    if (this.#ticks % SNAPSHOT_TICKS === 0) for (const worker of this.#all()) void worker.refresh("own", SNAPSHOT_LIMIT_MS);
+    if (this.#ticks % SIZE_TICKS === 0) this.#resize();
+  }
+
+  #resize(): void {
+    // One that is on its way, or has failed and comes back, counts before another is thought of.
+    if (this.#places.some(({ worker, retry }) => retry !== null || (worker?.serving === false && !this.#retiring.has(worker))))
+      return;
+    const serving = this.#all().filter((worker) => worker.serving);
+    const connections = serving.reduce((sum, { health }) => sum + health.connections, 0);
+    const step = this.#size.next(serving.length, connections, performance.now());
+    if (step === "stay") return;
+    this.#log.info({ workers: serving.length, connections }, step === "grow" ? "one more worker" : "one worker less");
+    if (step === "grow") this.#open();
+    else void this.#retire(serving.toSorted((a, b) => a.health.connections - b.health.connections)[0]!);
+  }
+
+  async #retire(worker: WorkerProcess): Promise<void> {
+    this.#retiring.add(worker);
+    await worker.drain(this.#config.drain.seconds);
+    await worker.close();
+  }
+
+  #stopFilling(): void {
+    this.#over = true;
+    if (this.#ticker !== null) clearInterval(this.#ticker);
+    for (const place of this.#places) if (place.retry !== null) clearTimeout(place.retry);
+  }
+
+  #all(): WorkerProcess[] {
+    return this.#places.flatMap(({ worker }) => (worker === null ? [] : [worker]));
+  }
+
+  #answering(): WorkerProcess[] {
+    return this.#all().filter(({ answers }) => answers);
+  }
+}
+
+function withoutProbe(config: GatewayConfig): GatewayConfig {
+  return { ...config, redis: { ...config.redis, pingOnStart: false } };
+}
