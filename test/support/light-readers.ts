@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 
 export interface LightReadersOptions {
   readonly port: number;
-  /** Path of the stream that reader `n` reads. */
+  /** Path of the stream that reader `n` reads; on another one than before it begins anew. */
   readonly pathOf: (n: number) => string;
   /** Most milliseconds, by chance, before a reader comes back. */
   readonly backWithinMs?: number;
@@ -20,7 +20,7 @@ const OPENED_AT_ONCE = 200;
 export class LightReaders {
   readonly #options: LightReadersOptions;
   readonly #sockets: (Socket | null)[] = [];
-  readonly #lastIds: string[] = [];
+  readonly #places: { readonly path: string; lastId: string | null }[] = [];
   #over = false;
   /** Streams that were opened. */
   opened = 0;
@@ -69,13 +69,16 @@ export class LightReaders {
 
   #connect(n: number): void {
     const { port, pathOf } = this.#options;
-    const lastId = this.#lastIds[n];
-    const resume = lastId === undefined ? "" : `Last-Event-ID: ${lastId}\r\n`;
+    const path = pathOf(n);
+    const before = this.#places[n];
+    const place = before?.path === path ? before : { path, lastId: null };
+    this.#places[n] = place;
+    const resume = place.lastId === null ? "" : `Last-Event-ID: ${place.lastId}\r\n`;
     const socket = connect({ port, host: "127.0.0.1" });
     let isStreaming = false;
     this.#sockets[n] = socket;
     socket.setEncoding("latin1");
-    socket.once("connect", () => socket.write(`GET ${pathOf(n)} HTTP/1.1\r\nHost: a\r\n${resume}\r\n`));
+    socket.once("connect", () => socket.write(`GET ${path} HTTP/1.1\r\nHost: a\r\n${resume}\r\n`));
     socket.on("data", (text: string) => {
       if (!isStreaming) {
         isStreaming = text.startsWith("HTTP/1.1 200");
@@ -88,7 +91,7 @@ export class LightReaders {
         this.streaming++;
       }
       for (let at = text.indexOf("id: "); at >= 0; at = text.indexOf("id: ", at + 4)) {
-        this.#lastIds[n] = text.slice(at + 4, text.indexOf("\n", at));
+        place.lastId = text.slice(at + 4, text.indexOf("\n", at));
         this.events++;
       }
       if (text.endsWith(END_OF_BODY)) socket.destroy();

@@ -12,8 +12,8 @@ const RUNS = 200;
 /** 20 % of all readers a minute. */
 const CUTS_PER_SECOND = (READERS * 0.2) / 60;
 const PUBLISHES_PER_SECOND = 10;
-/** A run is over, and its readers' next connection is to another one, after so long. */
-const RUN_SECONDS = 40;
+/** One run in ten ends after so long, and its readers go to the next. */
+const SHORT_RUN_SECONDS = 40;
 const STEP_MS = 100;
 const SAMPLE_MS = 5_000;
 
@@ -33,12 +33,14 @@ export interface Level {
 
 export async function churn(seconds: number): Promise<Churn> {
   const redis = await startRedis();
-  const flags = ["--workers", "2", "--idle-grace-seconds", "5"];
+  // Rings that are full after a minute: what they gather until then is no leak.
+  const flags = ["--workers", "2", "--idle-grace-seconds", "5", "--ring-events", "16"];
   const gateway = await startGateway({ broker: "redis", redisUrl: redis.url, flags });
   const began = performance.now();
   const runOf = (n: number): string => {
-    const generation = Math.floor(((performance.now() - began) / 1_000 + (n % RUNS)) / RUN_SECONDS);
-    return `churn-${n % RUNS}-${generation}`;
+    const run = n % RUNS;
+    if (run % 10 !== 0) return `churn-${run}`;
+    return `churn-${run}-${Math.floor(((performance.now() - began) / 1_000 + run) / SHORT_RUN_SECONDS)}`;
   };
   const clients = new LightReaders({ port: gateway.port, pathOf: (n) => `/api/v1/runs/${runOf(n)}/events/stream` });
   try {
@@ -72,12 +74,18 @@ export function rise({ begin, end }: Level): number {
 async function keepBusy(gateway: Gateway, clients: LightReaders, runOf: (n: number) => string, seconds: number): Promise<void> {
   let due = 0;
   let published = 0;
+  const lastRuns = Array.from({ length: RUNS }, (_, n) => runOf(n));
   const began = performance.now();
   for (let at = 0; at < seconds * 1_000; at = performance.now() - began) {
     for (; due < (at / 1_000) * CUTS_PER_SECOND; due++) clients.cut(Math.floor(Math.random() * clients.size));
     const publishes: Promise<unknown>[] = [];
     for (; published < (at / 1_000) * PUBLISHES_PER_SECOND; published++)
       publishes.push(gateway.publish(runOf(published % RUNS), batch(published, 5, { padding: 200 })));
+    for (const [n, last] of lastRuns.entries()) {
+      if (runOf(n) === last) continue;
+      lastRuns[n] = runOf(n);
+      publishes.push(fetch(gateway.runUrl(last, "/end"), { method: "POST" }));
+    }
     await Promise.all(publishes);
     await pause(STEP_MS);
   }
