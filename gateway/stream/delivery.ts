@@ -162,12 +162,13 @@ function fellOff(subscriber: Subscriber, now: number): void {
   const { ring, settings } = subscriber.run;
   // Where it stood behind a rollback means nothing behind the next one.
   if (subscriber.place < ring.epoch) subscriber.position = null;
+  const position = placeToAskFrom(subscriber);
   // The broker is not asked of what lies before its last id; and without one, it cannot say what is missing behind it.
   const from = Math.max(subscriber.place, subscriber.leftAt);
   const unheard = ring.gaps?.between(from, ring.next, subscriber.lastId === null ? () => true : isLate) ?? null;
   if (unheard !== null) {
     subscriber.pendingGap = unheard;
-    subscriber.goBack(placeToAskFrom(subscriber));
+    subscriber.goBack(position);
     subscriber.leftAt = ring.next;
     return;
   }
@@ -179,7 +180,7 @@ function fellOff(subscriber: Subscriber, now: number): void {
   const lastGap = Math.max(ring.epoch - 1, ring.gaps?.lastEvicted ?? -1);
   const isKnown = subscriber.place > lastGap && subscriber.skipThrough === null;
   if (settings.slowConsumer !== "gap" || !isKnown) {
-    subscriber.goBack(placeToAskFrom(subscriber));
+    subscriber.goBack(position);
     return;
   }
   let first = ring.first;

@@ -55,7 +55,10 @@ export class RunEnd {
 
   /** The run has an entry with this id; one too late to be a straggler takes the end back. */
   wentOnTo(id: EventId): void {
-    if (this.id !== null && isBeyond(id, this.id)) this.forget();
+    if (this.id === null || !isBeyond(id, this.id)) return;
+    // Who wrote that end may have marked it, unheard here: it is to be removed all the same.
+    this.marked ??= this.id;
+    this.forget();
   }
 
   forget(): void {

@@ -163,7 +163,7 @@ export class ModelStream {
     if (newest === null) return { ...page, gap, next: null, atHead: true };
     if (gap?.reason === "rollback" && entries.length === 0) {
       const head = this.kept().at(-1)?.id;
-      return { ...page, gap, next: head === undefined ? { id: newest, exact: false } : { id: head, exact: true }, atHead: true };
+      return { ...page, gap, next: head === undefined ? this.#place(newest, true) : { id: head, exact: true }, atHead: true };
     }
     return {
       ...page,
@@ -174,15 +174,17 @@ export class ModelStream {
   }
 
   #next(position: Position | null, newest: EventId, last: EventId | null): Position {
-    const next = (id: EventId, exact: boolean): Position => {
-      const place = { id, exact };
-      this.#missedBefore.set(place, new Set(this.log.filter((event) => event.goneAt !== null)));
-      return place;
-    };
-    if (last !== null) return next(last, true);
+    if (last !== null) return this.#place(last, true);
     // A time that lies ahead of the stream stays the place to wait at.
     if (position !== null && !position.exact && compareEventIds(position.id, newest) > 0) return position;
-    return next(newest, position?.exact ?? false);
+    // Whoever finds nothing kept holds the newest id that ever was.
+    return this.#place(newest, position?.id === newest ? position.exact : true);
+  }
+
+  #place(id: EventId, exact: boolean): Position {
+    const place = { id, exact };
+    this.#missedBefore.set(place, new Set(this.log.filter((event) => event.goneAt !== null)));
+    return place;
   }
 
   /** What is missing behind a position, as far as it can be known: a place that is itself gone proves nothing. */

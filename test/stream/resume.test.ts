@@ -196,6 +196,21 @@ describe("a loss", () => {
     expect(kindsIn(text)).toEqual(["gap", "new"]);
   });
 
+  it("is told to who had found nothing, when the stream began anew below that before the answer came", () => {
+    harness.publish("gone", "gone");
+    harness.stream.trim(0);
+    harness.gateway.read(64);
+    const reader = harness.join();
+    harness.serve();
+    harness.gateway.lookUp(0);
+    harness.stream.expire(0);
+    harness.publish("gone");
+    harness.stream.rollBack(1, 1_000);
+    harness.publish("low", "high", "higher");
+    harness.pass(100);
+    expect(reader.take()).toContain(`"reason": "rollback", "from": "${harness.stream.everything[1]!.id}"`);
+  });
+
   it("in a former tail is told to who resumes before it, not to who begins there", () => {
     harness.publish("first", "gone", "last");
     harness.stream.delete(1);

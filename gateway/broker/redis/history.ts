@@ -88,7 +88,7 @@ export class History {
     }
     if (gap?.reason === "rollback" && behind.length === 0) {
       const head = await this.#newestKept(key, deadline);
-      const next = head ?? (newest === null ? null : { id: newest, exact: false });
+      const next = head ?? (newest === null ? null : nothingKept(newest, info));
       return { gap, entries: [], next, atHead: true, ...stands };
     }
     const lastId = behind.at(-1) ?? null;
@@ -153,8 +153,12 @@ function nextPosition(
   if (position !== null && position.id === newest && !hasGap) {
     return known({ id: newest, exact: place?.exact ?? position.exact, added: info.added, told });
   }
-  // All that was behind is gone: what comes next is counted from here.
-  return known({ id: newest, exact: info.added === null ? false : (position?.exact ?? false), added: info.added, told });
+  return nothingKept(newest, info);
+}
+
+/** All that was there is gone: what comes next is counted from here. Who holds the newest id can be told that this stream is another one. */
+function nothingKept(newest: EventId, info: StreamInfo): KnownPosition {
+  return known({ id: newest, exact: info.added !== null, added: info.added, told: info.maxDeletedId ?? ZERO_ID });
 }
 
 /** How many entries were added before the first that is kept; null when it cannot be known. */
