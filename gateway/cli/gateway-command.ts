@@ -65,7 +65,7 @@ async function serve(command: Command): Promise<number> {
 async function workersOf(config: GatewayConfig, metrics: Metrics, log: Log): Promise<WorkerHandle> {
   // A broker in memory is one process' own, and without a broker there is nothing to share: `auto` is one there.
   const single = config.broker === "memory" || config.broker === null;
-  const range = workerRange(single ? { min: 1, max: 1 } : config.workers, machine());
+  const range = workerRange(single ? { min: 1, max: 1 } : config.workers, machine(config.overload.memoryLimitBytes));
   if (range.max > 1) {
     log.info(range, "workers");
     return new Fleet(config, range, metrics, log);

@@ -1,4 +1,4 @@
-/** The memory control groups that this process lives in: its own, and those around it as far as they can be seen (Linux, v2 and v1). */
+/** The control groups that this process lives in: its own, and those around it as far as they can be seen (Linux, v2 and v1). */
 import { readFileSync } from "node:fs";
 import os from "node:os";
 
@@ -19,7 +19,7 @@ export class MemoryGroups {
   constructor(read: ReadFile = readFile, machineBytes: number = os.totalmem()) {
     this.#read = read;
     this.#machineBytes = machineBytes;
-    this.#folders = findFolders(read);
+    this.#folders = groupFolders(read, "memory").map(({ path, version }) => ({ path, names: version === 1 ? V1 : V2 }));
   }
 
   /** The least limit of all; null when none has one below the machine's memory. Asked each time: a limit may be changed while we run. */
@@ -68,42 +68,49 @@ interface Folder {
 const V1 = { limit: "memory.limit_in_bytes", usage: "memory.usage_in_bytes", idleFiles: "total_inactive_file" } as const;
 const V2 = { limit: "memory.max", usage: "memory.current", idleFiles: "inactive_file" } as const;
 
+/** Where a controller's files of a group are. */
+export interface GroupFolder {
+  readonly path: string;
+  readonly version: 1 | 2;
+}
+
 /** From the process's own group up to the root of what is mounted. */
-function findFolders(read: ReadFile): Folder[] {
+export function groupFolders(read: ReadFile, controller: "memory" | "cpu"): GroupFolder[] {
   const groups = read("/proc/self/cgroup") ?? "";
-  // Where the memory controller is v1's, v2 may be mounted beside it, without memory.
-  const v1 = /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:(.*)$/m.exec(groups);
+  // Where the controller is v1's, v2 may be mounted beside it, without this one.
+  const v1 = new RegExp(`^\\d+:(?:[^:]*,)?${controller}(?:,[^:]*)?:(.*)$`, "m").exec(groups);
   const own = (v1 ?? /^0::(.*)$/m.exec(groups))?.[1];
-  const mount = findMount(read("/proc/self/mountinfo") ?? "", v1 !== null);
+  const mount = findMount(read("/proc/self/mountinfo") ?? "", v1 === null ? null : controller);
   if (own === undefined || mount === null) return [];
   // A container may see its group mounted as the root, and yet be told the path that the host knows.
   let path = mount.root === "/" ? own : own.startsWith(`${mount.root}/`) ? own.slice(mount.root.length) : "";
   // Outside of what our namespace shows.
   if (path.includes("/..")) path = "";
-  const folders: Folder[] = [];
+  const folders: GroupFolder[] = [];
   for (path = path.replace(/\/+$/, ""); ; path = path.slice(0, path.lastIndexOf("/"))) {
-    folders.push({ path: mount.point + path, names: v1 === null ? V2 : V1 });
+    folders.push({ path: mount.point + path, version: v1 === null ? 2 : 1 });
     if (path === "") return folders;
   }
 }
 
-function findMount(mountinfo: string, isV1: boolean): { readonly root: string; readonly point: string } | null {
+/** Of v1's hierarchy with this controller, or of v2 for null. */
+function findMount(mountinfo: string, controller: string | null): { readonly root: string; readonly point: string } | null {
   for (const line of mountinfo.split("\n")) {
     // proc(5): id, parent, device, root, mount point, options, optional fields, "-", type, source, options of the file system.
     const [place = "", system = ""] = line.split(" - ");
     const [, , , root, point] = place.split(" ");
     const [type, , options = ""] = system.split(" ");
-    const fits = isV1 ? type === "cgroup" && options.split(",").includes("memory") : type === "cgroup2";
+    const fits = controller === null ? type === "cgroup2" : type === "cgroup" && options.split(",").includes(controller);
     if (fits && root !== undefined && point !== undefined) return { root, point };
   }
   return null;
 }
 
-function readFile(file: string): string | null {
+/** Null for a file that is not there: not this kind of control group, or not Linux. */
+export function readFile(file: string): string | null {
   try {
     return readFileSync(file, "utf8");
   } catch {
-    // Not this kind of control group, or not Linux.
     return null;
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { collectGarbage } from "./garbage.ts";
-import { MemoryPressure, reserveOf } from "./memory-pressure.ts";
+import { MemoryPressure, reserveOf, usedInGroup } from "./memory-pressure.ts";
 
 const MIB = 2 ** 20;
 const NO_STREAMS = { connections: () => 0, blocked: () => 0 };
@@ -40,5 +40,16 @@ describe("what is resident and yet free", () => {
   it("is less where connections, and streams that are not read, have memory of the engine", () => {
     expect(reserveOf({ ...residence, connections: 10_240 })).toBe((343 - 44 - 9 - 40) * MIB);
     expect(reserveOf({ ...residence, connections: 10_240, blocked: 10_240 })).toBe(0);
+  });
+});
+
+describe("what is used in a group", () => {
+  it("is less by what all workers have in reserve", () => {
+    expect(usedInGroup(1_200 * MIB, 4, { residentBytes: 300 * MIB, reserveBytes: 200 * MIB })).toBe(400 * MIB);
+    expect(usedInGroup(100 * MIB, 1, { residentBytes: 120 * MIB, reserveBytes: 40 * MIB })).toBe(60 * MIB);
+  });
+
+  it("is not less by what workers would have that do not run now", () => {
+    expect(usedInGroup(900 * MIB, 8, { residentBytes: 800 * MIB, reserveBytes: 200 * MIB })).toBeGreaterThan(650 * MIB);
   });
 });

@@ -37,8 +37,8 @@ export class MemoryPressure {
     if (group !== null) {
       const { usedBytes, limitBytes } = group;
       if (usedBytes < limitBytes * LEAST_MEMORY_SHARE) return group;
-      // As if every worker had as much in reserve. One that uses its reserve up adds nothing to the group meanwhile, and has none then.
-      return { usedBytes: Math.max(0, usedBytes - workers * this.#reserveBytes()), limitBytes };
+      const own = { residentBytes: process.memoryUsage.rss(), reserveBytes: this.#reserveBytes() };
+      return { usedBytes: usedInGroup(usedBytes, workers, own), limitBytes };
     }
     const limitBytes = (this.#options.limitBytes ?? os.totalmem()) / workers;
     const usedBytes = process.memoryUsage.rss();
@@ -56,6 +56,20 @@ export class MemoryPressure {
       blocked: this.#options.blocked(),
     });
   }
+}
+
+/**
+ * What a group uses of its memory, as if every worker in it were like this one and had as much in reserve. `workers` is the most that there
+ * may be; those that run now are no more than fit into what is used. One that uses its reserve up adds nothing to the group meanwhile, and
+ * has none then.
+ */
+export function usedInGroup(
+  usedBytes: number,
+  workers: number,
+  own: { readonly residentBytes: number; readonly reserveBytes: number },
+): number {
+  const alike = Math.max(1, Math.min(workers, usedBytes / own.residentBytes));
+  return Math.max(0, usedBytes - alike * own.reserveBytes);
 }
 
 export interface Residence {

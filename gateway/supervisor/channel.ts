@@ -7,7 +7,7 @@ export interface IpcEnd {
   readonly connected?: boolean;
 }
 
-/** Messages that may wait for the other side. They are small, but for snapshots, of which one waits at most. */
+/** Messages that may wait for the other side. They are small, but for snapshots, which come only when they are asked for. */
 const MAX_WAITING = 1_024;
 
 export class Channel<Out extends object, In> {

@@ -14,10 +14,12 @@ const TICK_MS = 1_000;
 const SIZE_TICKS = 5;
 /** What a worker measured is fetched also when nobody asks, so that little is lost with it. */
 const SNAPSHOT_TICKS = 5;
-const SNAPSHOT_LIMIT_MS = 1_500;
+const SNAPSHOT_LIMIT_MS = 1_000;
 
 interface Place {
   readonly backOff: BackOff;
+  /** A worker has been up here: the next one that ends is started again. */
+  hasServed: boolean;
   worker: WorkerProcess | null;
   retry: NodeJS.Timeout | null;
 }
@@ -50,19 +52,20 @@ export class Fleet implements WorkerHandle, WorkerEvents {
 
   async start(): Promise<{ readonly port: number }> {
     const { host, port } = this.#config;
+    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
     // Workers share the port with each other, and so would with a stranger's: who has it already is seen before.
     this.#port = await freePort(host, port);
     // One first: a broker that cannot be reached is told once.
     await this.#open(this.#config).started;
     const others = Array.from({ length: this.#range.min - 1 }, () => this.#open().started);
     await Promise.all(others);
-    this.#ticker = setInterval(() => this.#tick(), TICK_MS);
     return { port: this.#port };
   }
 
   async drain(seconds: number): Promise<void> {
     this.#stopFilling();
-    await Promise.all(this.#all().map((worker) => worker.drain(seconds)));
+    // One that is about to come up has nothing to let go of, and would take all that the others do not take any more.
+    await Promise.all(this.#all().map((worker) => (worker.isUp ? worker.drain(seconds) : worker.close())));
   }
 
   async close(): Promise<void> {
@@ -71,18 +74,19 @@ export class Fleet implements WorkerHandle, WorkerEvents {
   }
 
   async snapshots(): Promise<readonly ProcessSnapshot[]> {
-    const workers = this.#all();
-    await Promise.all(workers.map((worker) => worker.refresh("all", SNAPSHOT_LIMIT_MS)));
-    this.#metrics.set("penstock_workers", workers.filter(({ answers }) => answers).length);
-    const own = { worker: null, metrics: await this.#metrics.snapshot() };
-    const theirs = workers.map(({ index, snapshot }) => ({ worker: index, metrics: snapshot }));
-    return [own, { worker: null, metrics: await this.#archive.metrics() }, ...theirs];
+    await Promise.all(this.#all().map((worker) => worker.refresh("all", SNAPSHOT_LIMIT_MS)));
+    // In one moment: a worker that ended meanwhile is in the archive, and must not be counted twice.
+    const gone = this.#archive.metrics();
+    const theirs = this.#all().map(({ index, snapshot }) => ({ worker: index, metrics: snapshot }));
+    this.#metrics.set("penstock_workers", this.#all().filter(({ serving, answers }) => serving && answers).length);
+    const own = this.#metrics.snapshot();
+    return [{ worker: null, metrics: await own }, { worker: null, metrics: await gone }, ...theirs];
   }
 
   health(): WorkerHealth {
     const workers = this.#all();
     const connections = workers.reduce((sum, { health }) => sum + health.connections, 0);
-    const ready = workers.filter(({ answers, health }) => answers && health.ready);
+    const ready = workers.filter(({ serving, answers, health }) => serving && answers && health.ready);
     if (ready.length > 0)
       return { ready: true, detail: `${ready.length} of ${workers.length} workers: ${ready[0]!.health.detail}`, connections };
     const [first] = workers;
@@ -100,7 +104,7 @@ export class Fleet implements WorkerHandle, WorkerEvents {
     this.#retiring.delete(worker);
     const place = this.#places.find((candidate) => candidate.worker === worker);
     if (place !== undefined) place.worker = null;
-    if (expected || this.#over || this.#ticker === null || place === undefined) return;
+    if (expected || this.#over || place?.hasServed !== true) return;
     this.#metrics.inc("penstock_worker_restarts_total");
     const waitMs = Math.round(place.backOff.ended(performance.now() - worker.startedAt));
     this.#log.error(
@@ -125,8 +129,9 @@ export class Fleet implements WorkerHandle, WorkerEvents {
 
   /** A worker in the first free place. `config` is another one only for the first of all. */
   #open(config?: GatewayConfig): WorkerProcess {
+    if (this.#over) throw new Error("closed before all workers were started");
     let index = this.#places.findIndex(({ worker, retry }) => worker === null && retry === null);
-    if (index < 0) index = this.#places.push({ backOff: new BackOff(), worker: null, retry: null }) - 1;
+    if (index < 0) index = this.#places.push({ backOff: new BackOff(), hasServed: false, worker: null, retry: null }) - 1;
     return this.#fill(this.#places[index]!, index, config);
   }
 
@@ -136,7 +141,10 @@ export class Fleet implements WorkerHandle, WorkerEvents {
     const worker = new WorkerProcess(start, this, this.#log);
     place.worker = worker;
     worker.started.then(
-      () => this.#log.info({ worker: index, pid: worker.pid }, "a worker serves"),
+      () => {
+        place.hasServed = true;
+        this.#log.info({ worker: index, pid: worker.pid }, "a worker serves");
+      },
       (error: Error) => {
         if (!this.#over) this.#log.error({ worker: index, error: error.message }, "a worker could not start");
       },
@@ -147,7 +155,7 @@ export class Fleet implements WorkerHandle, WorkerEvents {
   #tick(): void {
     this.#ticks++;
     for (const worker of this.#all()) {
-      if (!worker.serving || ++worker.silentSeconds < STUCK_SECONDS) continue;
+      if (++worker.silentSeconds < STUCK_SECONDS) continue;
       this.#log.error({ worker: worker.index, seconds: worker.silentSeconds }, "a worker has given no sign of life and is ended");
       worker.kill();
     }
@@ -156,10 +164,9 @@ export class Fleet implements WorkerHandle, WorkerEvents {
   }
 
   #resize(): void {
-    // One that is on its way, or has failed and comes back, counts before another is thought of.
-    if (this.#places.some(({ worker, retry }) => retry !== null || (worker?.serving === false && !this.#retiring.has(worker))))
-      return;
-    const serving = this.#all().filter((worker) => worker.serving);
+    const serving = this.#all().filter((worker) => !this.#retiring.has(worker));
+    // One that is on its way, stuck, or has failed and comes back, counts before another is thought of.
+    if (serving.some(({ isUp, answers }) => !isUp || !answers) || this.#places.some(({ retry }) => retry !== null)) return;
     const connections = serving.reduce((sum, { health }) => sum + health.connections, 0);
     const step = this.#size.next(serving.length, connections, performance.now());
     if (step === "stay") return;

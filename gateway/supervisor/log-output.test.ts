@@ -46,7 +46,9 @@ describe("where the log goes", () => {
     closeSync(writer);
   });
 
-  it("may have a reader that stops: what waits is bounded, and what was lost is told when it reads again", async () => {
+  it("may have a reader that stops: what waits is bounded, and what was lost is told when it reads again", {
+    timeout: 60_000,
+  }, async () => {
     const { reader, writer } = pipe("slow");
     const output = new LogOutput(writer, asItIs);
     let lost = 0;
@@ -58,14 +60,18 @@ describe("where the log goes", () => {
     expect(await flushed(output)).toBeInstanceOf(Error);
     let received = 0;
     const piece = Buffer.alloc(1_000_000);
-    await waitFor("all that was kept", async () => {
-      try {
-        received += readSync(reader, piece);
-      } catch {
-        // Nothing there at the moment.
-      }
-      return lost > 0 && received >= (60 - lost) * line.length;
-    });
+    await waitFor(
+      "all that was kept",
+      async () => {
+        try {
+          received += readSync(reader, piece);
+        } catch {
+          // Nothing there at the moment.
+        }
+        return lost > 0 && received >= (60 - lost) * line.length;
+      },
+      40_000,
+    );
     expect(lost).toBeGreaterThan(10);
     expect(received).toBe((60 - lost) * line.length);
     closeSync(reader);

@@ -12,6 +12,8 @@ class Pod {
   readonly stuck = new Set<number>();
   asked = 0;
   unanswered = 0;
+  /** Milliseconds on the workers' clock. */
+  now = 0;
 
   constructor(most: number, workers: number) {
     const polled = Array.from({ length: workers }, (_, index) => ({
@@ -32,7 +34,8 @@ class Pod {
         setImmediate(() => this.polls.claim(runId, (granted) => setImmediate(() => this.workers[index]!.claimed(id, granted))));
         return true;
       };
-      this.workers.push(new PodCounts(most, workers, ask, () => this.unanswered++));
+      const unanswered = (): void => void this.unanswered++;
+      this.workers.push(new PodCounts(most, workers, ask, unanswered, () => this.now));
     }
   }
 
@@ -52,6 +55,17 @@ describe("places of a run over all workers", () => {
       for (let n = 0; n < 110; n++) if (await skewed.claim(n < 90 ? 0 : workers - 1)) taken++;
       expect(taken).toBe(100);
     }
+  });
+
+  it("are no more when those who have most of them have long been quiet", async () => {
+    const pod = new Pod(100, 2);
+    for (let n = 0; n < 95; n++) expect(await pod.claim(0)).toBe(true);
+    let taken = 0;
+    for (let minutes = 0; minutes < 60; minutes += 5) {
+      pod.now += 5 * 60_000;
+      for (let n = 0; n < 2; n++) if (await pod.claim(1)) taken++;
+    }
+    expect(taken).toBe(5);
   });
 
   it("cost no question on a run far from its limit", async () => {

@@ -31,8 +31,8 @@ export class WorkerProcess {
   readonly index: number;
   readonly startedAt = performance.now();
   health: WorkerHealth = { ready: false, detail: "starting", connections: 0 };
-  /** True from the line that it serves to the order to let go. */
-  serving = false;
+  /** True from the line that it serves to its end. */
+  isUp = false;
   /** Seconds since the last sign of life, as this process counted them: a time that both slept through is not in it. */
   silentSeconds = 0;
   readonly #child: ChildProcess;
@@ -47,6 +47,7 @@ export class WorkerProcess {
   #snapshotWaiters: (() => void)[] = [];
   #drained: (() => void) | null = null;
   #told = false;
+  #isGone = false;
 
   constructor(start: WorkerStart, events: WorkerEvents, log: Log) {
     this.index = start.index;
@@ -60,16 +61,22 @@ export class WorkerProcess {
     this.#child = spawn(command!, args, { stdio: ["ignore", "inherit", "inherit", "ipc"], serialization: "advanced" });
     this.#channel = new Channel<ToWorker, FromWorker>(this.#child, (message) => this.#received(message));
     this.#child.once("error", (error) => this.#gone(`it could not be started: ${error.message}`));
-    this.#child.once("exit", (code, signal) => this.#gone(signal === null ? `exit code ${code}` : `signal ${signal}`));
+    // Not `exit`: what it said last may still be on its way then.
+    this.#child.once("close", (code, signal) => this.#gone(signal === null ? `exit code ${code}` : `signal ${signal}`));
   }
 
   get pid(): number | undefined {
     return this.#child.pid;
   }
 
+  /** False from the order to let go on. */
+  get serving(): boolean {
+    return this.isUp && !this.#told;
+  }
+
   /** False while nothing can be expected of it. */
   get answers(): boolean {
-    return this.serving && this.silentSeconds < SILENT_SECONDS;
+    return this.isUp && this.silentSeconds < SILENT_SECONDS;
   }
 
   /** Resolves with the port, when it serves. Throws what its start threw. */
@@ -103,18 +110,16 @@ export class WorkerProcess {
     });
   }
 
-  /** Resolves when it has let go of all its streams, or is gone; at the latest some seconds after `seconds`. */
+  /** Resolves when it has let go of all its streams, or is gone; at once where it is stuck; at the latest some seconds after `seconds`. */
   async drain(seconds: number): Promise<void> {
-    this.serving = false;
     this.#told = true;
     const drained = new Promise<void>((resolve) => (this.#drained = resolve));
-    if (!this.#channel.send({ type: "drain", seconds })) return;
+    if (!this.#channel.send({ type: "drain", seconds }) || !this.answers) return;
     await withLimit(Promise.race([drained, this.#exit.promise]), seconds * 1_000 + CLOSE_MS);
   }
 
   /** Ends it, by force when it does not go by itself. */
   async close(): Promise<void> {
-    this.serving = false;
     this.#told = true;
     this.#channel.send({ type: "close" });
     await withLimit(this.#exit.promise, CLOSE_MS);
@@ -134,7 +139,7 @@ export class WorkerProcess {
         this.#greet(message.version, message.program);
         break;
       case "started":
-        this.serving = !this.#told;
+        this.isUp = true;
         this.#started.resolve(message.port);
         break;
       case "failed":
@@ -173,7 +178,9 @@ export class WorkerProcess {
   }
 
   #gone(how: string): void {
-    this.serving = false;
+    if (this.#isGone) return;
+    this.#isGone = true;
+    this.isUp = false;
     this.health = { ready: false, detail: "gone", connections: 0 };
     this.#started.reject(new Error(`a worker ended before it served: ${how}`));
     this.#exit.resolve();

@@ -1,12 +1,17 @@
 /**
  * The readers of each run where several workers share its places. The first few of a worker are its own: half of all places, in equal
- * parts. Only beyond them, or when the supervisor has lately asked about the run, is a place asked for. So a connect costs nothing more
+ * parts. Only beyond them, or when the supervisor has asked about the run, is a place asked for. So a connect costs nothing more
  * on a run that is far from its limit, and the limit is kept to the reader on one that is near.
  */
 import type { SubscriberCounts } from "./streams.ts";
 
-/** After a question of the supervisor, its answer to others may rest on ours for so long: places are asked for, not taken. */
-const ASKED_MS = 10_000;
+/**
+ * After a question of the supervisor its answer to others may rest on ours: places are asked for, not taken. For so long, since others may
+ * hold what they were granted then for as long as their streams live, and ask again only for the next.
+ */
+const ASKED_MS = 600_000;
+/** Beyond so many runs the longest ago is forgotten. */
+const MAX_ASKED = 10_000;
 /**
  * A supervisor that has not answered by then is busy, and the reader is taken: a limit that is passed for a while does less harm than a
  * reader refused without a reason. Longer than a decision with two polls takes.
@@ -79,7 +84,7 @@ export class PodCounts implements SubscriberCounts {
   poll(runId: string): number {
     const now = this.#now();
     for (const [asked, until] of this.#askedUntil) {
-      if (until > now) break;
+      if (until > now && this.#askedUntil.size < MAX_ASKED) break;
       this.#askedUntil.delete(asked);
     }
     // Behind the others: the map stays in the order of its times.

@@ -63,6 +63,9 @@ class WorkerProcess {
     const worker = new Worker(config, { metrics, log, fleet: { workers, counts } });
     this.#counts = counts;
     this.#worker = worker;
+    const tellHealth = (): void => void this.#channel.send({ type: "health", health: worker.health() });
+    // Also while it starts: a broker that is slow is no worker that is stuck.
+    setInterval(tellHealth, HEALTH_MS);
     try {
       const { port } = await worker.start();
       this.#channel.send({ type: "started", port });
@@ -70,8 +73,7 @@ class WorkerProcess {
       this.#channel.send({ type: "failed", error: failureOf(error) });
       return;
     }
-    setInterval(() => this.#channel.send({ type: "health", health: worker.health() }), HEALTH_MS);
-    this.#channel.send({ type: "health", health: worker.health() });
+    tellHealth();
   }
 
   async #drain(seconds: number): Promise<void> {

@@ -24,23 +24,27 @@ test("one more worker as connections pass what one is to hold, one less when the
   gateway = await startGateway({
     broker: "redis",
     redisUrl: redis.url,
-    flags: ["--workers", "1-2", "--connections-per-worker", "20"],
+    flags: ["--workers", "1-2", "--connections-per-worker", "40"],
   });
   expect(childrenOf(gateway.pid)).toHaveLength(1);
-  const followers = Array.from({ length: 30 }, () => new Follower("elastic", () => gateway.url));
+  const followers = Array.from({ length: 45 }, () => new Follower("elastic", () => gateway.url));
   for (const follower of followers) await follower.connected();
   await gateway.waitForMetric("penstock_workers", (workers) => workers === 2, 30_000);
-  // New connections are shared by both.
-  for (let n = 0; n < 30; n++) followers.push(new Follower("elastic", () => gateway.url));
+  // Those who come now are shared by both.
+  for (let n = 0; n < 45; n++) followers.push(new Follower("elastic", () => gateway.url));
   for (const follower of followers) await follower.connected();
   await publishSurely(() => gateway, "elastic", batch(0, 10));
 
-  for (const follower of followers.splice(8)) await follower.stop();
+  for (const follower of followers.splice(0, 70)) await follower.stop();
+  await gateway.waitForMetric("penstock_connections", (connections) => connections === 20);
+  const metrics = await gateway.metrics();
+  const moving = Math.min(...[0, 1].map((worker) => metrics.get(`penstock_worker_connections{worker="${worker}"}`)!));
+  expect(moving).toBeGreaterThan(0);
   await waitFor("one worker has gone", () => childrenOf(gateway.pid).length === 1, 120_000);
   await publishSurely(() => gateway, "elastic", batch(10, 10));
   for (const follower of followers) await follower.untilAll(20);
-  // Let go of cleanly, with a `retry:` of its own each.
   for (const follower of followers) expect(follower).toMatchObject({ gaps: [], faults: [], breaks: 0 });
+  expect(followers.filter(({ cleanEnds }) => cleanEnds === 1)).toHaveLength(moving);
   expect((await gateway.metrics()).get("penstock_worker_restarts_total")).toBe(0);
   for (const follower of followers) await follower.stop();
 });
