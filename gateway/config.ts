@@ -335,7 +335,7 @@ export const configSchema = z.strictObject({
     kind: workerCounts(1_024),
     default: ONE_WORKER,
     about:
-      "Worker processes on the one port. 1: all in one process. auto: one a core, as far as memory goes. A range: as many as connections need. More than 1 need the broker redis.",
+      "Worker processes on the one port. 1: all in one process. auto: one a core, as far as memory goes. A range: as many as connections need. More than 1 need the broker redis, or a module that shares what it keeps.",
     flag: "--workers",
   }),
   deploymentId: setting({

@@ -39,6 +39,7 @@ export class Fleet implements WorkerHandle, WorkerEvents {
   #port = 0;
   #ticks = 0;
   #ticker: NodeJS.Timeout | null = null;
+  #isServing = false;
   #over = false;
 
   constructor(config: GatewayConfig, range: WorkerRange, metrics: Metrics, log: Log) {
@@ -59,6 +60,7 @@ export class Fleet implements WorkerHandle, WorkerEvents {
     await this.#open(this.#config).started;
     const others = Array.from({ length: this.#range.min - 1 }, () => this.#open().started);
     await Promise.all(others);
+    this.#isServing = true;
     return { port: this.#port };
   }
 
@@ -146,7 +148,8 @@ export class Fleet implements WorkerHandle, WorkerEvents {
         this.#log.info({ worker: index, pid: worker.pid }, "a worker serves");
       },
       (error: Error) => {
-        if (!this.#over) this.#log.error({ worker: index, error: error.message }, "a worker could not start");
+        // The first start of all is told by whoever asked for it.
+        if (!this.#over && this.#isServing) this.#log.error({ worker: index, error: error.message }, "a worker could not start");
       },
     );
     return worker;

@@ -49,14 +49,15 @@ export class WorkerProcess {
   #told = false;
   #isGone = false;
 
-  constructor(start: WorkerStart, events: WorkerEvents, log: Log) {
+  /** `entry` is the program of the process; another one than ours is for tests. */
+  constructor(start: WorkerStart, events: WorkerEvents, log: Log, entry: string = ENTRY) {
     this.index = start.index;
     this.#start = start;
     this.#events = events;
     this.#log = log;
     // Whoever waits hears of it; where nobody does, the exit is enough.
     this.#started.promise.catch(() => {});
-    const node = [process.execPath, ...V8_FLAGS, ENTRY];
+    const node = [process.execPath, ...V8_FLAGS, entry];
     const [command, ...args] = SETPRIV === undefined ? node : [SETPRIV, "--pdeathsig", "KILL", ...node];
     this.#child = spawn(command!, args, { stdio: ["ignore", "inherit", "inherit", "ipc"], serialization: "advanced" });
     this.#channel = new Channel<ToWorker, FromWorker>(this.#child, (message) => this.#received(message));
