@@ -66,7 +66,7 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
     else labelled[name] = Object.fromEntries(definition.label.values.map((value) => [value, 0]));
     register(registry, name, definition, plain, labelled[name]);
   }
-  if (options.processMetrics ?? true) collectDefaultMetrics({ register: processRegistry });
+  if (options.processMetrics ?? true) collectDefaultMetrics({ register: processRegistry, eventLoopMonitoringPrecision: LOOK_MS });
 
   // The signatures of `Metrics` tie each label to its metric, which holds for callers; inside, names and labels are strings.
   const metrics: Loose = {
@@ -86,10 +86,21 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
     },
     async snapshot(part = "all"): Promise<MetricsSnapshot> {
       const own = await registry.getMetricsAsJSON();
-      return part === "own" ? own : [...own, ...(await processRegistry.getMetricsAsJSON())];
+      return part === "own" ? own : [...own, ...(await processRegistry.getMetricsAsJSON()).map(withoutLook)];
     },
   };
   return metrics as Metrics;
+}
+
+/** Between two looks at the event loop. Each wakes the process: every 10 ms they took 0.4 % of a core, so they take 0.1 %. */
+const LOOK_MS = 50;
+const LAG = /^nodejs_eventloop_lag_(min|max|mean|p\d+)_seconds$/;
+
+/** Node tells how long it was from look to look; lag is what goes beyond. */
+function withoutLook(metric: object): object {
+  const { name, values } = metric as { name: string; values: readonly { value: number }[] };
+  if (!LAG.test(name)) return metric;
+  return { ...metric, values: values.map((one) => ({ ...one, value: Math.max(0, one.value - LOOK_MS / 1_000) })) };
 }
 
 interface Loose {
