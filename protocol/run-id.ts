@@ -8,8 +8,9 @@ export type RunIdMode = "any" | "uuid";
  * `urn:uuid:…`, `{…}`) and leave in lower case with dashes; other names are `[A-Za-z0-9._-]{1,128}` and stay as they are.
  */
 export function parseRunId(raw: string, mode: RunIdMode): string | null {
-  if (CANONICAL.test(raw)) return raw;
-  const uuid = parseUuid(raw);
+  if (raw.length === 36 && CANONICAL.test(raw)) return raw;
+  // No spelling is shorter than the digits alone.
+  const uuid = raw.length < 32 ? null : parseUuid(raw);
   if (uuid !== null) return uuid;
   return mode === "any" && NAME.test(raw) ? raw : null;
 }

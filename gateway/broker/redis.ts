@@ -106,8 +106,8 @@ class RedisBroker implements Broker {
     this.#nodes.run();
   }
 
-  async publish(request: PublishRequest): Promise<PublishResult> {
-    if (request.entries.length === 0) return { count: 0, lastId: null };
+  publish(request: PublishRequest): Promise<PublishResult> {
+    if (request.entries.length === 0) return Promise.resolve({ count: 0, lastId: null });
     if (request.idempotency !== null) return this.#idempotent.publish(request, request.idempotency);
     const entries = request.entries.map((payload) => ({ payload, mark: null }));
     return this.#publisher.add(this.#keys.run(request.runId), entries, this.#publisher.deadline());

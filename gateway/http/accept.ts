@@ -5,7 +5,8 @@
  * decides: a type refused by `q=0` stays refused where a wildcard behind it would take it.
  */
 export function accepts(accept: string | null, type: string): boolean {
-  if (accept === null || accept.trim() === "") return true;
+  // What EventSource sends, and most clients by default.
+  if (accept === null || accept === type || accept === "*/*" || accept.trim() === "") return true;
   const main = type.slice(0, type.indexOf("/"));
   let specificity = 0;
   let allowed = false;

@@ -52,6 +52,24 @@ describe("a body", () => {
     expect(budget.usedBytes).toBe(0);
   });
 
+  test("is there at once when all of it has come and may be told, and else has to be waited for", async () => {
+    const body = new Body(new ByteBudget(100), 100);
+    body.push(bytesOf("a"), false);
+    expect(body.isDecided).toBe(false);
+    body.push(bytesOf("b"), true);
+    expect(body.isDecided).toBe(true);
+    expect(body.readNow()).toBeNull();
+    body.settle();
+    expect(body.readNow()?.toString()).toBe("ab");
+
+    const tooLarge = new Body(new ByteBudget(100), 1);
+    tooLarge.push(bytesOf("ab"), false);
+    expect(tooLarge.isDecided).toBe(true);
+    tooLarge.settle();
+    expect(tooLarge.readNow()).toBeNull();
+    await expect(tooLarge.read()).rejects.toThrow(expect.objectContaining({ status: 413 }));
+  });
+
   test("that nobody has read is given back when its client leaves", () => {
     const budget = new ByteBudget(100);
     const body = new Body(budget, 100);

@@ -14,6 +14,8 @@ export class Body {
   #roomInLast = 0;
   #heldBytes = 0;
   #fault: RequestError | null = null;
+  /** What comes is not held any more. */
+  #isPassedOver = false;
   #settled = false;
   #handedOver = false;
   #waiter: ((done: RequestError | Buffer) => void) | null = null;
@@ -31,7 +33,7 @@ export class Body {
   push(piece: ArrayBuffer, isLast: boolean): boolean {
     this.receivedBytes += piece.byteLength;
     if (isLast) this.complete = true;
-    if (this.#fault !== null) return isLast;
+    if (this.#isPassedOver) return isLast;
     if (this.receivedBytes > this.#maxBytes) return this.#fail(tooLarge(this.#maxBytes));
     if (!this.#hold(new Uint8Array(piece))) return this.#fail(new BytesBusyError());
     return isLast;
@@ -42,7 +44,19 @@ export class Body {
     this.#settled = true;
     const waiter = this.#waiter;
     this.#waiter = null;
-    waiter?.(this.#fault ?? this.#handOver());
+    if (waiter === null) return;
+    if (this.#isPassedOver) waiter(this.#fault ?? new RequestError("PENSTOCK_BAD_REQUEST", 400, "The body was passed over."));
+    else waiter(this.#handOver());
+  }
+
+  /** True when `settle` has something to say. */
+  get isDecided(): boolean {
+    return this.complete || this.#fault !== null;
+  }
+
+  /** The whole body if it is there, as most are when they are asked for; else null, and `read` tells of it. As `read` in all else. */
+  readNow(): Buffer | null {
+    return this.#settled && !this.#isPassedOver ? this.#handOver() : null;
   }
 
   /**
@@ -62,7 +76,7 @@ export class Body {
 
   /** What still comes is counted and passed over; what is held is given back, unless somebody has read it. */
   discard(): void {
-    this.#fault ??= new RequestError("PENSTOCK_BAD_REQUEST", 400, "The body was passed over.");
+    this.#isPassedOver = true;
     if (!this.#handedOver) this.release();
   }
 

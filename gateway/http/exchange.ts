@@ -1,6 +1,7 @@
 /** One request and its one answer. Beside `SseSink`, the only caller of a response of uWebSockets.js. */
 import type { BrokerLog } from "../broker/broker.ts";
 import type { RequestError } from "../errors.ts";
+import { later } from "../later.ts";
 import { type Answer, errorAnswer, internalError, statusLine } from "./answer.ts";
 import { Body } from "./body.ts";
 import { type ByteBudget, BytesBusyError } from "./byte-budget.ts";
@@ -49,6 +50,7 @@ export class Exchange {
   readonly #context: ExchangeContext;
   /** Null once the response may not be touched: the client left, it was answered, or a stream took it over. */
   #res: HttpResponse | null;
+  #hasBegun = false;
   #deadline: NodeJS.Timeout | null = null;
   #lingering: Lingering | null = null;
   #paused = false;
@@ -68,7 +70,7 @@ export class Exchange {
     this.body = body;
     res.onData((piece, isLast) => {
       // Not at once: bytes behind the body may show in this same call that the request was not what it seemed.
-      if (body.push(piece, isLast)) setImmediate(() => this.#bodyDecided());
+      if (body.push(piece, isLast) && this.#hasBegun) later(bodyDecided, this);
     });
   }
 
@@ -79,8 +81,11 @@ export class Exchange {
 
   /** To be called once, outside the engine's callback, before the request is looked at. */
   begin(): void {
-    if (this.#res === null || this.body === null || this.body.complete) return;
-    this.#deadline = setTimeout(() => this.#tooLate(), BODY_DEADLINE_MS);
+    this.#hasBegun = true;
+    const { body } = this;
+    if (this.#res === null || body === null) return;
+    if (body.isDecided) body.settle();
+    if (!body.complete) this.#deadline = setTimeout(() => this.#tooLate(), BODY_DEADLINE_MS);
   }
 
   /** Leaves what comes of the body in the kernel, while it is not known whether the caller may send one. */
@@ -144,7 +149,7 @@ export class Exchange {
     const { app } = this.#context;
     const isWhole = this.body === null || this.body.complete;
     // The engine takes chunk sizes that others read otherwise (" 40" is 0 to it): what follows chunks may be what a proxy took for data.
-    const endIsSure = isWhole && !this.head.fields.has("transfer-encoding");
+    const endIsSure = isWhole && this.head.fields["transfer-encoding"] === null;
     const close = answer.close === true || this.#context.isDraining() || !endIsSure;
     this.#finish();
     app.setResponseTimeout(KEEP_ALIVE_SECONDS);
@@ -208,7 +213,8 @@ export class Exchange {
     else this.#lingering!.seenBytes = this.body!.receivedBytes;
   }
 
-  #bodyDecided(): void {
+  /** The body is whole, or is none that can be taken. Not inside the engine's callback. */
+  bodyDecided(): void {
     if (this.#res === null) return;
     if (this.#lingering === null) this.body!.settle();
     else if (this.body!.complete) this.#send(this.#lingering.answer);
@@ -237,4 +243,8 @@ export class Exchange {
     if (this.#deadline !== null) clearTimeout(this.#deadline);
     if (this.#lingering !== null) clearInterval(this.#lingering.timer);
   }
+}
+
+function bodyDecided(exchange: Exchange): void {
+  exchange.bodyDecided();
 }

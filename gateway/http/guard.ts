@@ -7,23 +7,25 @@ import type { RequestHead } from "./request-head.ts";
 
 /** What is wrong with the framing of a request, or null. The connection must be closed behind the refusal. */
 export function framingFault(head: RequestHead): RequestError | null {
-  const hosts = head.fields.get("host") ?? [];
-  if (hosts.length !== 1 || !HOST.test(hosts[0]!)) return fault("Host must stand once and name a host");
+  const { host, authorization } = head.fields;
+  if (typeof host !== "string" || !HOST.test(host)) return fault("Host must stand once and name a host");
 
-  const encodings = head.fields.get("transfer-encoding");
-  const lengths = head.fields.get("content-length");
-  if (encodings !== undefined) {
-    if (lengths !== undefined) return fault("Content-Length and Transfer-Encoding exclude each other");
-    if (encodings.length !== 1 || encodings[0]!.toLowerCase() !== "chunked") return fault("Transfer-Encoding must be chunked");
+  const encoding = head.fields["transfer-encoding"];
+  const lengths = head.fields["content-length"];
+  if (encoding !== null) {
+    if (lengths !== null) return fault("Content-Length and Transfer-Encoding exclude each other");
+    if (typeof encoding !== "string" || encoding.toLowerCase() !== "chunked") return fault("Transfer-Encoding must be chunked");
   }
-  if (lengths !== undefined) {
-    if (lengths.some((length) => length !== lengths[0])) return fault("Content-Length must have one value");
-    if (!/^[0-9]{1,18}$/.test(lengths[0]!)) return fault("Content-Length must be a number of bytes");
+  const length = lengths === null || typeof lengths === "string" ? lengths : lengths[0]!;
+  if (length !== null) {
+    if (lengths !== null && typeof lengths !== "string" && lengths.some((other) => other !== length))
+      return fault("Content-Length must have one value");
+    if (!/^[0-9]{1,18}$/.test(length)) return fault("Content-Length must be a number of bytes");
   }
-  if (BODILESS.has(head.method) && (encodings !== undefined || (lengths !== undefined && !/^0+$/.test(lengths[0]!))))
+  if (BODILESS.has(head.method) && (encoding !== null || (length !== null && !/^0+$/.test(length))))
     return fault(`${head.method} takes no body`);
 
-  if ((head.fields.get("authorization") ?? []).length > 1) return fault("Authorization must not stand twice");
+  if (authorization !== null && typeof authorization !== "string") return fault("Authorization must not stand twice");
   return null;
 }
 

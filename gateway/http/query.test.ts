@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { filterOf, limitOf, parseQuery, positionOf, tailOf } from "./query.ts";
-import type { RequestHead } from "./request-head.ts";
+import { HeadFields, type RequestHead } from "./request-head.ts";
 
 function keyOf(query: string): string {
   return filterOf(parseQuery(query)).key;
@@ -72,7 +72,8 @@ describe("filters", () => {
 
 describe("the position", () => {
   const at = (header: string[] | null, query: string) => {
-    const fields = new Map<string, readonly string[]>(header === null ? [] : [["last-event-id", header]]);
+    const fields = new HeadFields();
+    if (header !== null) fields["last-event-id"] = header.length === 1 ? header[0]! : header;
     const head: RequestHead = { method: "GET", path: "/", query, fields };
     return positionOf(head, parseQuery(query));
   };

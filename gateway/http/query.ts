@@ -10,6 +10,7 @@ import type { RequestHead } from "./request-head.ts";
 
 /** `query` holds one character a byte. */
 export function parseQuery(query: string): URLSearchParams {
+  if (query === "") return NO_QUERY;
   return new URLSearchParams(NON_ASCII.test(query) ? Buffer.from(query, "latin1").toString("utf8") : query);
 }
 
@@ -24,11 +25,11 @@ export function filterOf(query: URLSearchParams): Filter {
  * browser sends beside the URL of the first try wins over it. Throws RequestError 400.
  */
 export function positionOf(head: RequestHead, query: URLSearchParams): Position | null {
-  const headers = head.fields.get("last-event-id") ?? [];
-  if (headers.length > 1) throw twice("Last-Event-ID");
+  const header = head.fields["last-event-id"];
+  if (header !== null && typeof header !== "string") throw twice("Last-Event-ID");
   const since = single(query, "since");
-  if (headers.length === 1 && headers[0] !== "") {
-    const id = eventId("Last-Event-ID", headers[0]!);
+  if (header !== null && header !== "") {
+    const id = eventId("Last-Event-ID", header);
     // 0-0 is before everything, and never an entry.
     return { id, exact: id !== ZERO_ID };
   }
@@ -61,6 +62,7 @@ function valuesOf(query: URLSearchParams, name: string): string[] {
 }
 
 function single(query: URLSearchParams, name: string): string | null {
+  if (query.size === 0) return null;
   const values = query.getAll(name);
   if (values.length > 1) throw twice(name);
   return values[0] === undefined || values[0] === "" ? null : values[0];
@@ -80,4 +82,6 @@ function badQuery(what: string): RequestError {
   return new RequestError("PENSTOCK_BAD_QUERY", 400, `${what}.`);
 }
 
+/** To be read only, as all queries are. */
+const NO_QUERY = new URLSearchParams();
 const NON_ASCII = /[\x80-\xff]/;

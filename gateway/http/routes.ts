@@ -43,3 +43,16 @@ export const ALLOW: Readonly<Record<RouteName, string>> = {
   info: "GET, HEAD, OPTIONS",
   openapi: "GET, HEAD, OPTIONS",
 };
+
+/** Whether a route takes a method. */
+export function allows(route: RouteName, method: string): boolean {
+  return METHODS[route].includes(method);
+}
+
+const METHODS: Readonly<Record<RouteName, readonly string[]>> = {
+  events: ALLOW.events.split(", "),
+  stream: ALLOW.stream.split(", "),
+  end: ALLOW.end.split(", "),
+  info: ALLOW.info.split(", "),
+  openapi: ALLOW.openapi.split(", "),
+};

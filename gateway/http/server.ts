@@ -5,6 +5,7 @@ import { MAX_BODY_BYTES } from "../../protocol/wire.ts";
 import type { Authenticator } from "../auth/authenticator.ts";
 import type { Broker, BrokerLog } from "../broker/broker.ts";
 import { RequestError } from "../errors.ts";
+import { later } from "../later.ts";
 import type { Metrics } from "../metrics/metrics.ts";
 import type { Streams } from "../worker/streams.ts";
 import { type Answer, errorAnswer, rawJsonAnswer } from "./answer.ts";
@@ -21,7 +22,7 @@ import { affordableConnections, openFilesLimit } from "./open-files.ts";
 import { openApiDocument } from "./openapi.ts";
 import { countRefusal, type ParseBatch, publish } from "./publish-route.ts";
 import { fieldOf, readHead } from "./request-head.ts";
-import { ALLOW, createRouter, type Match, type RouteName } from "./routes.ts";
+import { ALLOW, allows, createRouter, type Match, type RouteName } from "./routes.ts";
 import { type Doorkeeper, enterRun, type RunCall } from "./run-call.ts";
 import type { SinkContext } from "./sse-sink.ts";
 import { countReject, openStream, type StreamServices } from "./stream-route.ts";
@@ -121,7 +122,7 @@ export function createHttpServer(deps: HttpDeps): HttpServer {
       exchange.fail(new RequestError("PENSTOCK_NOT_FOUND", 404, "Nothing is here; see /openapi.json for what is."));
     } else if (method === "OPTIONS") {
       exchange.answer(optionsAnswer(exchange, ALLOW[match.route]));
-    } else if (!ALLOW[match.route].split(", ").includes(method)) {
+    } else if (!allows(match.route, method)) {
       exchange.answer(notAllowed(ALLOW[match.route]));
     } else {
       handlers[match.route](exchange, match.rawRunId);
@@ -137,7 +138,7 @@ export function createHttpServer(deps: HttpDeps): HttpServer {
 
   app.any("/*", (res, req) => {
     // Answered later, never here: bytes behind a request that is answered in this call would be served as the next one, whatever they are.
-    setImmediate(dispatch, new Exchange(res, readHead(req), context));
+    later(dispatch, new Exchange(res, readHead(req), context));
   });
 
   const maxConnections = affordableConnections(settings.maxConnections, openFilesLimit());

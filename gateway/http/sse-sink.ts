@@ -46,11 +46,10 @@ export class SseSink implements Sink {
   begin(headers: readonly (readonly [string, string])[], opening: Uint8Array): void {
     const res = this.#res;
     if (res === null) return;
-    res.cork(() => {
-      for (const [name, value] of headers) res.writeHeader(name, value);
-      res.write(opening);
-      res.write(TRAILER);
-    });
+    corkResponse = res;
+    corkHeaders = headers;
+    corkFrames = opening;
+    res.cork(writeOpening);
   }
 
   /** Who hears of a drained socket and of a client that left. */
@@ -162,8 +161,15 @@ function writeCorked(res: HttpResponse, frames: Uint8Array | null): boolean {
 // Corks run at once and never within one another, so their callbacks can be shared: a closure for each write would cost about a tenth
 // of the write.
 let corkResponse: HttpResponse;
+let corkHeaders: readonly (readonly [string, string])[];
 let corkFrames: Uint8Array | null;
 let corkTook: boolean;
+
+function writeOpening(): void {
+  for (const header of corkHeaders) corkResponse.writeHeader(header[0], header[1]);
+  corkResponse.write(corkFrames!);
+  corkResponse.write(TRAILER);
+}
 
 function writePiece(): void {
   corkResponse.write(corkFrames!);

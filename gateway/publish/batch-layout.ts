@@ -13,21 +13,35 @@ export class BatchItem {
 
 /** Given to a scanner with a visit depth of `BATCH_DEPTH`; unknown members are passed over, of double ones the last counts. */
 export class BatchLayout implements ValueVisitor {
-  readonly #bytes: Buffer;
+  #bytes: Buffer = NO_BYTES;
   /** What the body is. */
   bodyType: ValueType = "absent";
   /** What its member `events` is. */
   eventsType: ValueType = "absent";
   /** How many items `events` has. */
   count = 0;
-  /** The first of them, up to the most that a batch may have. */
-  items: BatchItem[] = [];
+  #items: BatchItem[] = [];
   #openItems: BatchItem[] = [];
   #openCount = 0;
   #openItem = new BatchItem();
 
-  constructor(bytes: Buffer) {
+  begin(bytes: Buffer): void {
     this.#bytes = bytes;
+    this.bodyType = "absent";
+    this.eventsType = "absent";
+    this.count = 0;
+    this.#items = [];
+    this.#openItems = [];
+    this.#openCount = 0;
+    this.#openItem = new BatchItem();
+  }
+
+  /** The first items of `events`, up to the most that a batch may have; lets go of them and of the body. */
+  takeItems(): readonly BatchItem[] {
+    const items = this.#items;
+    this.#items = [];
+    this.#bytes = NO_BYTES;
+    return items;
   }
 
   value(depth: number, keyStart: number, keyEnd: number, start: number, end: number, normal: boolean): void {
@@ -57,7 +71,7 @@ export class BatchLayout implements ValueVisitor {
   #endMember(keyStart: number, keyEnd: number, start: number): void {
     if (keyStart >= 0 && BODY_NAMES.find(this.#bytes, keyStart, keyEnd) === 0) {
       this.eventsType = typeAt(this.#bytes, start);
-      this.items = this.#openItems;
+      this.#items = this.#openItems;
       this.count = this.#openCount;
     }
     this.#openItems = [];
@@ -67,4 +81,5 @@ export class BatchLayout implements ValueVisitor {
 
 /** Body, `events`, item, field. */
 export const BATCH_DEPTH = 3;
+const NO_BYTES = Buffer.alloc(0);
 const BODY_NAMES = new NameTable(["events"]);

@@ -27,7 +27,7 @@ export const MAX_BYTES_AT_ONCE = 1024 * 1024;
  */
 export function parseBatch(body: Buffer, runId: string, isOver = () => false): ParsedBatch | Promise<ParsedBatch> {
   if (body.length > MAX_BYTES_AT_ONCE) return parseInSlices(body, runId, isOver);
-  const work = parse(body, runId, sharedWriter, sharedFrame);
+  const work = parse(body, runId, sharedScan, sharedWriter, sharedFrame);
   for (;;) {
     const step = work.next();
     if (step.done) return step.value;
@@ -37,7 +37,7 @@ export function parseBatch(body: Buffer, runId: string, isOver = () => false): P
 async function parseInSlices(body: Buffer, runId: string, isOver: () => boolean): Promise<ParsedBatch> {
   // Others are parsed between the slices, so the shared frame will not do.
   const frame = Buffer.allocUnsafe(MAX_FRAME_BYTES);
-  const work = parse(body, runId, new EventWriter(frame), frame);
+  const work = parse(body, runId, new BatchScan(), new EventWriter(frame), frame);
   while (!isOver()) {
     const step = work.next();
     if (step.done) return step.value;
@@ -47,8 +47,8 @@ async function parseInSlices(body: Buffer, runId: string, isOver: () => boolean)
 }
 
 /** Yields about every SLICE_BYTES of work. */
-function* parse(body: Buffer, runId: string, writer: EventWriter, frame: Buffer): Generator<void, ParsedBatch> {
-  const items = yield* readItems(body);
+function* parse(body: Buffer, runId: string, scan: BatchScan, writer: EventWriter, frame: Buffer): Generator<void, ParsedBatch> {
+  const items = yield* readItems(body, scan);
   const slices = new SliceCounter();
   const events: CheckedEvent[] = [];
   for (const [place, item] of items.entries()) {
@@ -70,11 +70,16 @@ function* parse(body: Buffer, runId: string, writer: EventWriter, frame: Buffer)
   return { entries };
 }
 
-function* readItems(body: Buffer): Generator<void, readonly BatchItem[]> {
+/** What a body is read with: again for each one that is read at once. */
+class BatchScan {
+  readonly layout = new BatchLayout();
+  readonly scanner = new JsonScanner(this.layout, BATCH_DEPTH);
+}
+
+function* readItems(body: Buffer, { layout, scanner }: BatchScan): Generator<void, readonly BatchItem[]> {
   if (!isUtf8(body)) throw notJson("The body is not valid UTF-8; send JSON in UTF-8.");
   if (body[0] === 0xef) throw notJson("The body begins with a byte order mark; leave it out (RFC 8259 8.1).");
-  const layout = new BatchLayout(body);
-  const scanner = new JsonScanner(layout, BATCH_DEPTH);
+  layout.begin(body);
   scanner.begin(body);
   try {
     while (!scanner.advance(SLICE_BYTES)) yield;
@@ -89,7 +94,7 @@ function* readItems(body: Buffer): Generator<void, readonly BatchItem[]> {
   if (layout.count > MAX_BATCH_EVENTS) {
     throw invalid(`events has ${layout.count} items; send at most ${MAX_BATCH_EVENTS} in one request.`);
   }
-  return layout.items;
+  return layout.takeItems();
 }
 
 /** Says when so many bytes of events have been worked on that others should have a turn. */
@@ -142,3 +147,4 @@ const RESERVED: ReadonlySet<string> = new Set(RESERVED_KINDS);
 const SLICE_BYTES = 256 * 1024;
 const sharedFrame = Buffer.allocUnsafe(MAX_FRAME_BYTES);
 const sharedWriter = new EventWriter(sharedFrame);
+const sharedScan = new BatchScan();

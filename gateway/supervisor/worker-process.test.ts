@@ -22,7 +22,13 @@ async function start(version: number, name: string) {
   const log = new MemoryLog();
   const { config } = loadConfig({ flags: new Map(), env: {}, file: null });
   let ended = false;
-  const events = { exited: () => void (ended = true), claimed() {}, polled() {} };
+  const events = {
+    exited() {
+      ended = true;
+    },
+    claimed() {},
+    polled() {},
+  };
   const worker = new WorkerProcess({ config, index: 0, workers: 2 }, events, log, program);
   return { worker, log, hasEnded: () => ended };
 }

@@ -2,6 +2,7 @@
  * Spreads the work of serving over turns of the event loop, so that a fan-out to thousands neither runs inside a callback of
  * uWebSockets.js (one socket can be corked per loop, and there the request being handled already is) nor holds up everything else.
  */
+import { later } from "../later.ts";
 import type { Run } from "../stream/run.ts";
 import type { Subscriber } from "../stream/subscriber.ts";
 
@@ -40,17 +41,17 @@ export class Turns {
   #plan(): void {
     if (this.#planned) return;
     this.#planned = true;
-    setImmediate(this.#turn);
+    later(this.#turn, undefined);
   }
 
   readonly #turn = (): void => {
-    this.#planned = false;
     let left = WRITES_PER_TURN;
+    const now = this.#now();
     while (left > 0 && this.#readyFrom < this.#ready.length) {
       const subscriber = this.#ready[this.#readyFrom++]!;
       subscriber.queued = false;
       try {
-        left -= Math.max(1, subscriber.run.serve(subscriber, this.#now()));
+        left -= Math.max(1, subscriber.run.serve(subscriber, now));
       } catch (error) {
         left--;
         this.#failed(subscriber.run, error);
@@ -66,13 +67,15 @@ export class Turns {
       // Off the list first: what the flush plans for later must be able to queue the run again.
       this.#queued.delete(run);
       try {
-        left -= Math.max(1, run.flush(this.#now(), left));
+        left -= Math.max(1, run.flush(now, left));
         if (run.isFlushing) this.flush(run);
       } catch (error) {
         left--;
         this.#failed(run, error);
       }
     }
-    if (this.#readyFrom < this.#ready.length || this.#runs.length > 0) this.#plan();
+    this.#planned = this.#readyFrom < this.#ready.length || this.#runs.length > 0;
+    // Others have their turn before.
+    if (this.#planned) setImmediate(this.#turn);
   };
 }

@@ -1,10 +1,12 @@
 /** Who watches which run of the memory broker, and what they have not been told yet. */
+import { later } from "../../later.ts";
 import type { BrokerLog, RunObserver, StoredEntry, Tail, Watch } from "../broker.ts";
 
 interface WatchedRun {
   /** Entries that watches which have their tail are still to hear. */
   pending: StoredEntry[];
-  readonly watches: Set<RunWatch>;
+  /** Replaced, never changed: who goes through them may meet one that closes. */
+  watches: readonly RunWatch[];
   dirty: boolean;
 }
 
@@ -23,13 +25,22 @@ export class Watches {
   add(runId: string, observer: RunObserver): Watch {
     let run = this.#runs.get(runId);
     if (run === undefined) {
-      run = { pending: [], watches: new Set(), dirty: false };
+      run = { pending: [], watches: [], dirty: false };
       this.#runs.set(runId, run);
     }
-    const watch = new RunWatch(observer, () => this.#remove(runId, watch));
-    run.watches.add(watch);
+    const watch = new RunWatch(observer, this, runId);
+    run.watches = [...run.watches, watch];
     this.#markDirty(runId, run);
+    later(this.#handOver, undefined);
     return watch;
+  }
+
+  remove(watch: RunWatch): void {
+    const { runId } = watch;
+    const run = this.#runs.get(runId);
+    if (run === undefined) return;
+    run.watches = run.watches.filter((other) => other !== watch);
+    if (run.watches.length === 0) this.#runs.delete(runId);
   }
 
   /** New entries of a run. They are handed over later, so a publish never pays for its readers. */
@@ -38,6 +49,8 @@ export class Watches {
     if (run === undefined) return;
     for (const entry of entries) run.pending.push(entry);
     this.#markDirty(runId, run);
+    // Not a microtask: those still run inside the callback of the request that publishes, where nothing may be written to others.
+    this.#handover ??= setImmediate(this.#handOver);
   }
 
   clear(): void {
@@ -48,21 +61,14 @@ export class Watches {
     this.#dirty = [];
   }
 
-  #remove(runId: string, watch: RunWatch): void {
-    const run = this.#runs.get(runId);
-    if (run === undefined || !run.watches.delete(watch)) return;
-    if (run.watches.size === 0) this.#runs.delete(runId);
-  }
-
   #markDirty(runId: string, run: WatchedRun): void {
     if (run.dirty) return;
     run.dirty = true;
     this.#dirty.push([runId, run]);
-    // Not a microtask: those still run inside the callback of the request that publishes, where nothing may be written to others.
-    this.#handover ??= setImmediate(this.#handOver);
   }
 
   readonly #handOver = (): void => {
+    if (this.#handover !== null) clearImmediate(this.#handover);
     this.#handover = null;
     const runs = this.#dirty;
     this.#dirty = [];
@@ -70,7 +76,7 @@ export class Watches {
       run.dirty = false;
       const entries = run.pending;
       run.pending = [];
-      for (const watch of [...run.watches]) this.#tell(runId, watch, entries);
+      for (const watch of run.watches) this.#tell(runId, watch, entries);
     }
   };
 
@@ -95,16 +101,18 @@ class RunWatch implements Watch {
   readonly observer: RunObserver;
   started = false;
   closed = false;
-  readonly #onClose: () => void;
+  readonly runId: string;
+  readonly #watches: Watches;
 
-  constructor(observer: RunObserver, onClose: () => void) {
+  constructor(observer: RunObserver, watches: Watches, runId: string) {
     this.observer = observer;
-    this.#onClose = onClose;
+    this.#watches = watches;
+    this.runId = runId;
   }
 
   close(): void {
     if (this.closed) return;
     this.closed = true;
-    this.#onClose();
+    this.#watches.remove(this);
   }
 }

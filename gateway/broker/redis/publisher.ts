@@ -52,6 +52,7 @@ export class Publisher {
    */
   async add(key: string, entries: readonly NewEntry[], deadline: number): Promise<PublishResult> {
     const ids: (EventId | null)[] = entries.map(() => null);
+    let open: readonly number[] = [...ids.keys()];
     let next: Redirection | null = null;
     for (let redirections = 0; ; redirections++) {
       const node: RedisNode | null = next?.node ?? this.#nodes.nodeFor(key);
@@ -59,19 +60,19 @@ export class Publisher {
         this.#nodes.refreshSoon();
         throw new BrokerUnavailableError(`No node of Redis has this run: ${this.#nodes.health().detail}`);
       }
-      const open = ids.flatMap((id, index) => (id === null ? [index] : []));
-      const batch = open.map((index) => entries[index]!);
+      const batch = redirections === 0 ? entries : open.map((index) => entries[index]!);
       const isWatched = next === null && node.pair.isReady && node.pair.watches(key);
       const replies: Reply[] = await (isWatched
         ? this.#addByPair(node, key, batch, deadline)
         : this.#addByClient(node, key, batch, next?.asking ?? false, deadline));
       let failure: ReplyError | null = null;
-      for (const [at, index] of open.entries()) {
+      for (let at = 0; at < open.length; at++) {
         const reply = replies[at]!;
         if (reply instanceof ReplyError) failure ??= reply;
-        else ids[index] = String(reply);
+        else ids[open[at]!] = String(reply);
       }
       if (failure === null) return { count: ids.length, lastId: ids.at(-1) ?? null };
+      open = open.filter((index) => ids[index] === null);
       next = redirectionOf(failure, this.#nodes, node);
       if (next === null || redirections === MAX_REDIRECTIONS || performance.now() + next.pauseMs >= deadline) {
         const stored = countStored(ids);
