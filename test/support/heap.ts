@@ -1,14 +1,19 @@
-/** The heap of another Node.js process after a collection, by its inspector: SIGUSR1 opens it on the loopback. */
-import { setTimeout as pause } from "node:timers/promises";
+/** The heap of another Node.js process after a collection, by its inspector, which SIGUSR1 opens on the loopback. */
+import { waitFor } from "./wait-for.ts";
 
-/** Where the inspector of a process listens that was not told otherwise: one process at a time. */
-const TARGETS_URL = "http://127.0.0.1:9229/json/list";
+/** To be in the environment of the process: any free port will do. */
+export const INSPECTOR_ENV = { NODE_OPTIONS: "--inspect-port=0" };
+
 const OPEN_LIMIT_MS = 5_000;
+/** What Node.js writes to stderr. */
+const LISTENING = /^Debugger listening on (ws:\S+)$/gm;
 
-/** Bytes of V8's heap that are in use when all garbage is gone. */
-export async function heapAfterCollection(pid: number): Promise<number> {
+/** Bytes of V8's heap that are in use when all garbage is gone. `log` gives all that the process has written so far. */
+export async function heapAfterCollection(pid: number, log: () => string): Promise<number> {
+  const before = addresses(log()).length;
   process.kill(pid, "SIGUSR1");
-  const session = new Session(await targetUrl());
+  await waitFor("the inspector", () => addresses(log()).length > before, OPEN_LIMIT_MS);
+  const session = new Session(addresses(log()).at(-1)!);
   await session.ready;
   try {
     await session.ask("HeapProfiler.collectGarbage");
@@ -21,16 +26,8 @@ export async function heapAfterCollection(pid: number): Promise<number> {
   }
 }
 
-async function targetUrl(): Promise<string> {
-  const deadline = performance.now() + OPEN_LIMIT_MS;
-  for (;;) {
-    const targets = await fetch(TARGETS_URL)
-      .then((answer) => answer.json() as Promise<{ webSocketDebuggerUrl: string }[]>)
-      .catch(() => []);
-    if (targets[0] !== undefined) return targets[0].webSocketDebuggerUrl;
-    if (performance.now() > deadline) throw new Error("the inspector did not open");
-    await pause(20);
-  }
+function addresses(log: string): string[] {
+  return [...log.matchAll(LISTENING)].map(([, address]) => address!);
 }
 
 class Session {

@@ -2,7 +2,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { batch } from "../faults/producer.ts";
 import { type Gateway, startGateway } from "../support/gateway.ts";
-import { heapAfterCollection } from "../support/heap.ts";
+import { heapAfterCollection, INSPECTOR_ENV } from "../support/heap.ts";
 import { LightReaders } from "../support/light-readers.ts";
 import { childrenOf } from "../support/processes.ts";
 import { startRedis } from "../support/redis-servers.ts";
@@ -35,7 +35,7 @@ export async function churn(seconds: number): Promise<Churn> {
   const redis = await startRedis();
   // Rings that are full after a minute: what they gather until then is no leak.
   const flags = ["--workers", "2", "--idle-grace-seconds", "5", "--ring-events", "16"];
-  const gateway = await startGateway({ broker: "redis", redisUrl: redis.url, flags });
+  const gateway = await startGateway({ broker: "redis", redisUrl: redis.url, flags, env: INSPECTOR_ENV });
   const began = performance.now();
   const runOf = (n: number): string => {
     const run = n % RUNS;
@@ -51,7 +51,7 @@ export async function churn(seconds: number): Promise<Churn> {
     while (performance.now() - began < seconds * 1_000) {
       const metrics = await gateway.metrics();
       let used = 0;
-      for (const worker of childrenOf(gateway.pid)) used += await heapAfterCollection(worker);
+      for (const worker of childrenOf(gateway.pid)) used += await heapAfterCollection(worker, () => gateway.logs());
       heap.push(used);
       resident.push(metrics.get("process_resident_memory_bytes")!);
       await pause(SAMPLE_MS);
