@@ -159,7 +159,8 @@ const streaming = group({
   connectionsPerWorker: setting({
     kind: integer(1),
     default: 5_000,
-    about: "Where `workers` is a range: with more on average there is one worker more, with room for all in fewer one less.",
+    about:
+      "Where `workers` is a range: with more on average there is one worker more; when the others would have been half full at most for a minute, one less.",
     flag: "--connections-per-worker",
   }),
   slowConsumer: setting({
@@ -335,7 +336,7 @@ export const configSchema = z.strictObject({
     kind: workerCounts(1_024),
     default: ONE_WORKER,
     about:
-      "Worker processes on the one port. 1: all in one process. auto: one a core, as far as memory goes. A range: as many as connections need. More than 1 need the broker redis, or a module that shares what it keeps.",
+      "Worker processes on the one port. 1: all in one process. auto: one a core, as far as memory goes. A range: as many as connections need. More than 1 need the broker redis, or a module that shares what it keeps; with the memory broker `auto` is 1.",
     flag: "--workers",
   }),
   deploymentId: setting({

@@ -67,6 +67,7 @@ export function comparisonLines({ when, measures, notes }: Comparison, tolerance
   }
   lines.push(...notes.flatMap((note) => wrapped(note, "")));
   const worse = measures.filter(({ isWorse }) => isWorse).length;
+  if (measures.length === 0) return [...lines, colors.red("Nothing was compared.")];
   lines.push(
     worse === 0
       ? `Nothing is worse by more than ${tolerancePercent} %.`

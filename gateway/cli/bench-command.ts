@@ -1,4 +1,5 @@
-import { writeFileSync } from "node:fs";
+import { accessSync, constants, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { Command } from "commander";
 import colors from "picocolors";
 import { bench, isFlawless } from "../bench/bench.ts";
@@ -79,6 +80,7 @@ async function run(url: string | undefined, options: BenchOptions): Promise<numb
   const plans = plansOf(options.workload ?? ["all"], options);
   checkReaders(plans, target);
   const saved = options.compare === undefined ? null : readSaved(options.compare);
+  if (options.save !== undefined) checkFolder(options.save);
 
   const bar = new ProgressBar(process.stderr);
   const interrupt = new AbortController();
@@ -112,7 +114,9 @@ async function run(url: string | undefined, options: BenchOptions): Promise<numb
     process.stdout.write(`${lines.join("\n")}\n`);
   }
   if (options.save !== undefined) save(options.save, text);
-  const isWorse = comparison?.measures.some((measure) => measure.isWorse) ?? false;
+  // One that compares nothing has not shown that nothing is worse.
+  const isWorse =
+    comparison !== null && (comparison.measures.length === 0 || comparison.measures.some((measure) => measure.isWorse));
   return isFlawless(document) && !isWorse ? EXIT.ok : EXIT.failed;
 }
 
@@ -130,6 +134,17 @@ function checkReaders(plans: readonly Plan[], { host }: BenchTarget): void {
 
 function defaultAdminUrl({ host }: BenchTarget): string {
   return `http://${host.includes(":") ? `[${host}]` : host}:${ADMIN_PORT}`;
+}
+
+/** Before anything is measured, which takes its time. */
+function checkFolder(path: string): void {
+  try {
+    accessSync(dirname(path), constants.W_OK);
+  } catch (error) {
+    throw new ConfigError(
+      `--save ${path} cannot be written (${(error as NodeJS.ErrnoException).code}); name a file in a folder that is there.`,
+    );
+  }
 }
 
 function save(path: string, text: string): void {

@@ -40,7 +40,7 @@ export const METRICS = {
     help: "How long event streams lived.",
     buckets: [1, 5, 15, 30, 60, 120, 300, 900, 1800, 3600, 7200, 21600, 86400],
   },
-  penstock_runs: { type: "gauge", help: "Runs with a ring and a reader in this process." },
+  penstock_runs: { type: "gauge", help: "Runs with a ring and a reader; one that several workers watch counts for each." },
   penstock_ring_bytes: { type: "gauge", help: "Bytes of encoded frames held in rings." },
   penstock_events_published_total: { type: "counter", help: "Events stored for producers." },
   penstock_publishes_total: {

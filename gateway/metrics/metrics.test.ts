@@ -62,6 +62,15 @@ describe("a process' metrics", () => {
   });
 });
 
+describe("the event loop's lag", () => {
+  it("is a number, also where two scrapes come in one moment", async () => {
+    const metrics = createMetrics();
+    await metrics.snapshot();
+    const samples = await samplesOf(await metrics.snapshot());
+    for (const [name, value] of samples) if (name.startsWith("nodejs_eventloop_lag_m")) expect(value, name).toBeLessThan(60);
+  });
+});
+
 describe("metrics of several processes", () => {
   it("are summed: counters, gauges and buckets; draining is a state and not a number", async () => {
     const [one, two] = [createMetrics({ processMetrics: false }), createMetrics({ processMetrics: false })];

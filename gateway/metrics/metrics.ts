@@ -100,8 +100,15 @@ const LAG = /^nodejs_eventloop_lag_(min|max|mean|p\d+)_seconds$/;
 function withoutLook(metric: object): object {
   const { name, values } = metric as { name: string; values: readonly { value: number }[] };
   if (!LAG.test(name)) return metric;
-  return { ...metric, values: values.map((one) => ({ ...one, value: Math.max(0, one.value - LOOK_MS / 1_000) })) };
+  return { ...metric, values: values.map((one) => ({ ...one, value: lagOf(one.value) })) };
 }
+
+/** Between two scrapes in a moment there is no look, and Node gives NaN, or the largest number that there is. */
+function lagOf(seconds: number): number {
+  return seconds < NEVER_SECONDS ? Math.max(0, seconds - LOOK_MS / 1_000) : 0;
+}
+
+const NEVER_SECONDS = 1e6;
 
 interface Loose {
   inc(name: string, labelValue?: string, by?: number): void;

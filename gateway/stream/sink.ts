@@ -14,7 +14,7 @@ export interface Sink {
   abort(): void;
 }
 
-/** Why a stream was closed; a label of `penstock_connections_closed_total`. */
+/** Why a stream was closed; a label of `penstock_connections_closed_total`. `lost`: with the worker that held it. */
 export const CLOSE_REASONS = [
   "client",
   "end",
@@ -26,5 +26,6 @@ export const CLOSE_REASONS = [
   "shutdown",
   "cut",
   "failed",
+  "lost",
 ] as const;
 export type CloseReason = (typeof CLOSE_REASONS)[number];

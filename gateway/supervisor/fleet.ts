@@ -1,7 +1,7 @@
 /** The workers, each a process: as many as wanted, started again when they end, more and fewer as connections come and go. */
 import type { GatewayConfig } from "../config.ts";
 import { freePort } from "../http/free-port.ts";
-import type { Metrics } from "../metrics/metrics.ts";
+import type { Metrics, MetricsSnapshot } from "../metrics/metrics.ts";
 import { SnapshotArchive } from "../metrics/snapshot-archive.ts";
 import { BackOff } from "./back-off.ts";
 import { FleetSize, type WorkerRange } from "./fleet-size.ts";
@@ -108,6 +108,8 @@ export class Fleet implements WorkerHandle, WorkerEvents {
     if (place !== undefined) place.worker = null;
     if (expected || this.#over || place?.hasServed !== true) return;
     this.#metrics.inc("penstock_worker_restarts_total");
+    // Nobody else will say of its streams that they are over.
+    this.#metrics.inc("penstock_connections_closed_total", "lost", openStreams(worker.snapshot));
     const waitMs = Math.round(place.backOff.ended(performance.now() - worker.startedAt));
     this.#log.error(
       { worker: worker.index, how, waitMs },
@@ -173,7 +175,10 @@ export class Fleet implements WorkerHandle, WorkerEvents {
     const connections = serving.reduce((sum, { health }) => sum + health.connections, 0);
     const step = this.#size.next(serving.length, connections, performance.now());
     if (step === "stay") return;
-    this.#log.info({ workers: serving.length, connections }, step === "grow" ? "one more worker" : "one worker less");
+    this.#log.info(
+      { workers: serving.length + (step === "grow" ? 1 : -1), connections },
+      step === "grow" ? "one more worker" : "one worker less",
+    );
     if (step === "grow") this.#open();
     else void this.#retire(serving.toSorted((a, b) => a.health.connections - b.health.connections)[0]!);
   }
@@ -197,6 +202,15 @@ export class Fleet implements WorkerHandle, WorkerEvents {
   #answering(): WorkerProcess[] {
     return this.#all().filter(({ answers }) => answers);
   }
+}
+
+/** Streams that a process had opened and not closed, as far as it had told. */
+function openStreams(snapshot: MetricsSnapshot): number {
+  const sum = (name: string): number => {
+    const metric = (snapshot as { name: string; values: { value: number }[] }[]).find((one) => one.name === name);
+    return metric?.values.reduce((total, { value }) => total + value, 0) ?? 0;
+  };
+  return Math.max(0, sum("penstock_connections_opened_total") - sum("penstock_connections_closed_total"));
 }
 
 function withoutProbe(config: GatewayConfig): GatewayConfig {

@@ -34,6 +34,7 @@ const TITLES: Readonly<Record<string, string>> = {
   flow: "Flow",
   auth: "Who may do what",
   cors: "Pages of other origins",
+  overload: "Overload",
   drain: "The end",
   log: "The log",
 };

@@ -9,7 +9,7 @@ const INTRODUCTION = `# Metrics
 a client. Several workers are summed. Beside these there are Node.js' own, \`nodejs_…\` and \`process_…\`: heap, event loop lag, garbage collection, CPU, resident memory,
 descriptors.
 
-The admin port also answers \`/healthz\` (200 while the process answers at all; it never asks Redis) and \`/readyz\` (200, or 503 with a reason: starting, draining, or a broker
+The admin port also answers \`/healthz\` (200 while the process answers at all; it never asks Redis) and \`/readyz\` (200, or 503 with a reason: starting, draining, overloaded, or a broker
 that can neither be read nor waited for).
 
 | metric | type | labels | meaning |
@@ -19,7 +19,8 @@ export function metricsPage(): string {
   return `${[INTRODUCTION, ...Object.entries<MetricDefinition>(METRICS).map(([name, definition]) => row(name, definition))].join("\n")}\n`;
 }
 
-function row(name: string, { type, help, label }: MetricDefinition): string {
-  const labels = label === undefined ? "–" : `\`${label.name}\`: ${label.values.join(", ")}`;
+function row(name: string, { type, help, label, merged }: MetricDefinition): string {
+  const own = label === undefined ? [] : [`\`${label.name}\`: ${label.values.join(", ")}`];
+  const labels = [...own, ...(merged === "each" ? ["`worker`: 0, 1, …"] : [])].join("; ") || "–";
   return `| \`${name}\` | ${type} | ${labels} | ${help} |`;
 }

@@ -178,7 +178,7 @@ describe("penstock tail", () => {
       ...Array(3).fill(`/api/v1/runs/r/events/stream?${filters}`),
     ]);
     expect(cli.lines()).toHaveLength(3);
-    expect(cli.stderr).toContain("the stream was cut; trying again in 0.0 s");
+    expect(cli.stderr).toContain("the stream ended here; trying again in 0.0 s");
   });
 
   it("shows gaps in colour, and cannot be made to steer the terminal", async () => {

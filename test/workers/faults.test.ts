@@ -62,6 +62,11 @@ describe("a worker that is killed", () => {
     expect(after.get("penstock_deliveries_total")).toBeGreaterThanOrEqual(6_000 - cut.length * 10);
     expect(after.get("penstock_connections")).toBe(30);
     expect(childrenOf(gateway.pid)).not.toContain(victim);
+    // Streams that were opened are open or closed, those of the one that was killed too.
+    const closed = [...after].filter(([name]) => name.startsWith("penstock_connections_closed_total{"));
+    const closedSum = closed.reduce((sum, [, count]) => sum + count, 0);
+    expect(after.get("penstock_connections_opened_total")! - closedSum).toBe(30);
+    expect(after.get('penstock_connections_closed_total{reason="lost"}')).toBe(cut.length);
   });
 });
 

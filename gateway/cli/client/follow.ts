@@ -34,7 +34,7 @@ export async function follow(request: FollowRequest): Promise<void> {
   let lastUp = performance.now();
   for (;;) {
     let pauseMs: number | null = null;
-    let problem = "the stream was cut";
+    let problem = "the stream ended here";
     try {
       place.heard = false;
       const silence = new AbortController();
