@@ -2,12 +2,14 @@ import { setFlagsFromString } from "node:v8";
 import { Command } from "commander";
 import type { GatewayConfig } from "../config.ts";
 import { createMetrics, type Metrics } from "../metrics/metrics.ts";
+import { dieLoudly } from "../supervisor/die-loudly.ts";
 import { Fleet } from "../supervisor/fleet.ts";
 import { workerRange } from "../supervisor/fleet-size.ts";
 import { createLog } from "../supervisor/log.ts";
 import { machine } from "../supervisor/machine.ts";
 import { untilSignal } from "../supervisor/signals.ts";
 import { Supervisor } from "../supervisor/supervisor.ts";
+import { YOUNG_GENERATION_FLAG } from "../supervisor/v8-flags.ts";
 import type { Log, WorkerHandle } from "../supervisor/worker-handle.ts";
 import { EXIT, exitCodesHelp } from "./exit-codes.ts";
 import { addSettingFlags, configOf } from "./setting-flags.ts";
@@ -25,9 +27,7 @@ export function gatewayCommand(done: (code: number) => void): Command {
 
 async function serve(command: Command): Promise<number> {
   const { config } = configOf(command, process.env);
-  // Connects make much that dies at once. V8 would let its young generation grow to three times 16 MiB for that, and keep it: 1.5 KiB for
-  // each of 10,000 readers. At its first size, collections are more frequent and as cheap.
-  setFlagsFromString("--semi-space-growth-factor=1");
+  setFlagsFromString(YOUNG_GENERATION_FLAG);
   const log = createLog(config.log);
   // At once, though something may hold the event loop: a connection kept alive, a timer of a broker module.
   const leave = (code: number): void => {
@@ -72,16 +72,6 @@ async function workersOf(config: GatewayConfig, metrics: Metrics, log: Log): Pro
   }
   const { Worker } = await import("../worker/worker.ts");
   return new Worker(config, { metrics, log });
-}
-
-/** What nothing caught ends the process, as it must: its state is unknown. But with a line in the log. */
-function dieLoudly(log: ReturnType<typeof createLog>, leave: (code: number) => void): void {
-  const die = (error: unknown): void => {
-    log.fatal({ error: error instanceof Error ? error.stack : String(error) }, "unexpected failure");
-    leave(EXIT.failed);
-  };
-  process.on("uncaughtException", die);
-  process.on("unhandledRejection", die);
 }
 
 function warnAbout(config: ReturnType<typeof configOf>["config"], log: Log): void {

@@ -76,8 +76,9 @@ export interface HttpServer {
   close(): void;
 }
 
-const DEFAULT_BODY_BUDGET_BYTES = 256 * 1024 * 1024;
-const DEFAULT_ANSWER_BUDGET_BYTES = 128 * 1024 * 1024;
+/** More is never needed, and what there is unless it is set. */
+export const DEFAULT_BODY_BUDGET_BYTES = 256 * 1024 * 1024;
+export const DEFAULT_ANSWER_BUDGET_BYTES = 128 * 1024 * 1024;
 /** Room for one body of the largest size, with the block that it grows by. */
 const HELD_BACK_BYTES = MAX_BODY_BYTES + 1024 * 1024;
 /** Seconds for a head to come. */

@@ -7,13 +7,12 @@ import type { MetricsSnapshot, SnapshotPart } from "../metrics/metrics.ts";
 import { VERSION } from "../version.ts";
 import { Channel } from "./channel.ts";
 import { type FromWorker, IPC_VERSION, type StartFailure, type ToWorker, type WorkerStart } from "./messages.ts";
+import { YOUNG_GENERATION_FLAG } from "./v8-flags.ts";
 import type { Log, WorkerHealth } from "./worker-handle.ts";
 
 const ENTRY = fileURLToPath(new URL("../worker/worker-process.ts", import.meta.url));
 /** Kills a process when its parent dies, whatever it is doing: util-linux, on every Debian. Without it a worker leaves when it looks up. */
 const SETPRIV = ["/usr/bin/setpriv", "/bin/setpriv"].find((path) => existsSync(path));
-/** As in gateway-command.ts: V8's young generation stays at its first size. */
-const V8_FLAGS = ["--semi-space-growth-factor=1"];
 
 /** Seconds without a sign of life after which nothing is waited for, and after which the process is ended. */
 export const SILENT_SECONDS = 3;
@@ -57,7 +56,7 @@ export class WorkerProcess {
     this.#log = log;
     // Whoever waits hears of it; where nobody does, the exit is enough.
     this.#started.promise.catch(() => {});
-    const node = [process.execPath, ...V8_FLAGS, entry];
+    const node = [process.execPath, YOUNG_GENERATION_FLAG, entry];
     const [command, ...args] = SETPRIV === undefined ? node : [SETPRIV, "--pdeathsig", "KILL", ...node];
     this.#child = spawn(command!, args, { stdio: ["ignore", "inherit", "inherit", "ipc"], serialization: "advanced" });
     this.#channel = new Channel<ToWorker, FromWorker>(this.#child, (message) => this.#received(message));

@@ -3,7 +3,7 @@
  * parts. Only beyond them, or when the supervisor has asked about the run, is a place asked for. So a connect costs nothing more
  * on a run that is far from its limit, and the limit is kept to the reader on one that is near.
  */
-import type { SubscriberCounts } from "./streams.ts";
+import { ReaderCounts, type SubscriberCounts } from "./streams.ts";
 
 /**
  * After a question of the supervisor its answer to others may rest on ours: places are asked for, not taken. For so long, since others may
@@ -25,9 +25,9 @@ export class PodCounts implements SubscriberCounts {
   readonly #ask: (id: number, runId: string) => boolean;
   readonly #now: () => number;
   readonly #unanswered: () => void;
-  readonly #counts = new Map<string, number>();
+  readonly #counts = new ReaderCounts();
   readonly #askedUntil = new Map<string, number>();
-  readonly #open = new Map<number, { readonly runId: string; readonly decide: (granted: boolean) => void }>();
+  readonly #open = new Map<number, (granted: boolean) => void>();
   #lastId = 0;
 
   /** `ask` sends a claim to the supervisor; `unanswered` hears of each reader that was taken without an answer. */
@@ -45,9 +45,8 @@ export class PodCounts implements SubscriberCounts {
   }
 
   claim(runId: string): boolean | Promise<boolean> {
-    const count = this.#counts.get(runId) ?? 0;
-    if (count < this.#own && !this.#isAsked(runId)) {
-      this.#counts.set(runId, count + 1);
+    if (this.#counts.of(runId) < this.#own && !this.#isAsked(runId)) {
+      this.#counts.add(runId);
       return true;
     }
     if (this.#open.size >= MAX_OPEN) return this.#takeUnanswered(runId);
@@ -56,7 +55,7 @@ export class PodCounts implements SubscriberCounts {
       const decide = (granted: boolean): void => {
         clearTimeout(limit);
         this.#open.delete(id);
-        if (granted) this.#take(runId);
+        if (granted) this.#counts.add(runId);
         resolve(granted);
       };
       const withoutAnswer = (): void => {
@@ -64,20 +63,18 @@ export class PodCounts implements SubscriberCounts {
         decide(true);
       };
       const limit = setTimeout(withoutAnswer, UNANSWERED_MS);
-      this.#open.set(id, { runId, decide });
+      this.#open.set(id, decide);
       if (!this.#ask(id, runId)) withoutAnswer();
     });
   }
 
   release(runId: string): void {
-    const count = this.#counts.get(runId)!;
-    if (count === 1) this.#counts.delete(runId);
-    else this.#counts.set(runId, count - 1);
+    this.#counts.remove(runId);
   }
 
   /** The supervisor's answer. One that comes too late is for a reader that was taken already. */
   claimed(id: number, granted: boolean): void {
-    this.#open.get(id)?.decide(granted);
+    this.#open.get(id)?.(granted);
   }
 
   /** The supervisor's question: how many readers of the run are here. */
@@ -90,20 +87,16 @@ export class PodCounts implements SubscriberCounts {
     // Behind the others: the map stays in the order of its times.
     this.#askedUntil.delete(runId);
     this.#askedUntil.set(runId, now + ASKED_MS);
-    return this.#counts.get(runId) ?? 0;
+    return this.#counts.of(runId);
   }
 
   #isAsked(runId: string): boolean {
     return this.#askedUntil.size > 0 && (this.#askedUntil.get(runId) ?? 0) > this.#now();
   }
 
-  #take(runId: string): void {
-    this.#counts.set(runId, (this.#counts.get(runId) ?? 0) + 1);
-  }
-
   #takeUnanswered(runId: string): true {
     this.#unanswered();
-    this.#take(runId);
+    this.#counts.add(runId);
     return true;
   }
 }

@@ -42,9 +42,28 @@ export interface SubscriberCounts {
   release(runId: string): void;
 }
 
+/** The readers that this worker has of each run. */
+export class ReaderCounts {
+  readonly #counts = new Map<string, number>();
+
+  of(runId: string): number {
+    return this.#counts.get(runId) ?? 0;
+  }
+
+  add(runId: string): void {
+    this.#counts.set(runId, this.of(runId) + 1);
+  }
+
+  remove(runId: string): void {
+    const count = this.#counts.get(runId)!;
+    if (count === 1) this.#counts.delete(runId);
+    else this.#counts.set(runId, count - 1);
+  }
+}
+
 /** The counts of a pod with one worker. */
 export class LocalCounts implements SubscriberCounts {
-  readonly #counts = new Map<string, number>();
+  readonly #counts = new ReaderCounts();
   readonly #most: number;
 
   constructor(mostPerRun: number) {
@@ -52,15 +71,12 @@ export class LocalCounts implements SubscriberCounts {
   }
 
   claim(runId: string): boolean {
-    const count = this.#counts.get(runId) ?? 0;
-    if (count >= this.#most) return false;
-    this.#counts.set(runId, count + 1);
+    if (this.#counts.of(runId) >= this.#most) return false;
+    this.#counts.add(runId);
     return true;
   }
 
   release(runId: string): void {
-    const count = this.#counts.get(runId)!;
-    if (count === 1) this.#counts.delete(runId);
-    else this.#counts.set(runId, count - 1);
+    this.#counts.remove(runId);
   }
 }

@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { PenstockError } from "../errors.ts";
 import { createMetrics, type Metrics, type SnapshotPart } from "../metrics/metrics.ts";
 import { Channel, type IpcEnd } from "../supervisor/channel.ts";
+import { dieLoudly } from "../supervisor/die-loudly.ts";
 import { createLog } from "../supervisor/log.ts";
 import { type FromWorker, IPC_VERSION, type StartFailure, type ToWorker, type WorkerStart } from "../supervisor/messages.ts";
 import { VERSION } from "../version.ts";
@@ -47,12 +48,7 @@ class WorkerProcess {
 
   async #start({ config, index, workers }: WorkerStart): Promise<void> {
     const log = createLog(config.log, { fields: { worker: index } });
-    const die = (error: unknown): void => {
-      log.fatal({ error: error instanceof Error ? error.stack : String(error) }, "unexpected failure");
-      process.exit(1);
-    };
-    process.on("uncaughtException", die);
-    process.on("unhandledRejection", die);
+    dieLoudly(log, (code) => process.exit(code));
     const metrics: Metrics = createMetrics();
     const counts = new PodCounts(
       config.streaming.maxSubscribersPerStream,

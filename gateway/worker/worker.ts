@@ -5,7 +5,13 @@ import type { Authenticator } from "../auth/authenticator.ts";
 import { createAuthenticator } from "../auth/create.ts";
 import type { Broker } from "../broker/broker.ts";
 import type { GatewayConfig } from "../config.ts";
-import { createHttpServer, type HttpServer, type HttpSettings } from "../http/server.ts";
+import {
+  createHttpServer,
+  DEFAULT_ANSWER_BUDGET_BYTES,
+  DEFAULT_BODY_BUDGET_BYTES,
+  type HttpServer,
+  type HttpSettings,
+} from "../http/server.ts";
 import type { Metrics, MetricsSnapshot, SnapshotPart } from "../metrics/metrics.ts";
 import { Overload } from "../overload/overload.ts";
 import { Probe } from "../overload/probe.ts";
@@ -178,7 +184,10 @@ function memoryShareBytes({ overload }: GatewayConfig, workers: number): number 
 /** Bodies that come, and long answers that wait to be taken: a quarter and an eighth, within what is ever needed. */
 function byteBudgets(shareBytes: number): Pick<HttpSettings, "bodyBudgetBytes" | "answerBudgetBytes"> {
   const within = (bytes: number, most: number): number => Math.floor(Math.max(32 * MIB, Math.min(bytes, most)));
-  return { bodyBudgetBytes: within(shareBytes / 4, 256 * MIB), answerBudgetBytes: within(shareBytes / 8, 128 * MIB) };
+  return {
+    bodyBudgetBytes: within(shareBytes / 4, DEFAULT_BODY_BUDGET_BYTES),
+    answerBudgetBytes: within(shareBytes / 8, DEFAULT_ANSWER_BUDGET_BYTES),
+  };
 }
 
 function tableSettings(config: GatewayConfig, workers: number): TableSettings {
